@@ -57,6 +57,6 @@ type Controller[P client.Object] struct {
 
 	// Name is the controller's, for logs, metrics and events. Optional: without it, the kind in small letters.
 	Name string
-	// Workers is how many parents are worked on at once. Optional: zero means 4.
+	// Workers is the number of parents that are reconciled concurrently. Optional: zero means 5.
 	Workers int
 }

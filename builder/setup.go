@@ -12,13 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -41,15 +39,7 @@ func (c Controller[P]) Setup(ctx context.Context, mgr ctrl.Manager, with ...func
 	if err != nil {
 		return fmt.Errorf("set up the controller of %T: %w", c.Parent, err)
 	}
-	children := r.ChildEvents(r.parents().Router())
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named(r.author.Name).
-		WithOptions(r.Options(r.author.Workers)).
-		Watches(r.empty(), r.ParentEvents()).
-		Watches(&appsv1.ControllerRevision{}, children)
-	for _, k := range r.kinds {
-		b = b.Watches(k.kind, children)
-	}
+	b := r.Watch(mgr, r.author.Workers)
 	for _, change := range with {
 		change(b)
 	}
@@ -68,8 +58,6 @@ type reconciler[P client.Object] struct {
 	children []*pass.Children[client.Object]
 	applied  *applier
 	answers  answers
-	// shown lists parents, which functions of the author are given.
-	shown client.Reader
 }
 
 func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*reconciler[P], error) {
@@ -84,24 +72,16 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		return nil, err
 	}
 	name, author := cmp.Or(c.Name, strings.ToLower(d.parent.Kind)), c
-	author.Name, author.Workers = name, cmp.Or(c.Workers, 4)
-	owned := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
-	for _, k := range d.kinds {
-		owned[k.resource] = k.kind
-	}
-	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr, owned, map[schema.GroupResource]client.Object{d.resource: c.Parent})
+	author.Name = name
+	r := &reconciler[P]{described: d, author: author, scheme: mgr.GetScheme()}
+	config, err := r.watched().In(ctx, mgr, pass.Options{Undo: author.Undo})
 	if err != nil {
 		return nil, err
 	}
-	r := &reconciler[P]{described: d, author: author, scheme: mgr.GetScheme(), shown: mgr.GetCache()}
-	writer := client.WithFieldOwner(mgr.GetClient(), name)
-	r.applied = &applier{client: writer, name: name, last: map[types.UID]applied{}}
-	r.Controller = pass.New(pass.Config{
-		Kind: d.parent, Resource: d.resource, New: r.empty,
-		Client: writer, Live: mgr.GetAPIReader(), Cache: uncopied{mgr.GetCache()},
-		Consistency: consistency, Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{}, Run: r.pass, Refused: r.refuse,
-		Undo: author.Undo,
-	})
+	config.Client, config.Cache = client.WithFieldOwner(config.Client, name), uncopied{mgr.GetCache()}
+	config.Recorder, config.Run, config.Refused = mgr.GetEventRecorder(name), r.pass, r.refuse
+	r.applied = &applier{client: config.Client, name: name, last: map[types.UID]applied{}}
+	r.Controller = pass.New(config)
 	stored := r.format(r.labelsOf, d.rolled...)
 	upgrades(stored, author.Upgrade)
 	r.log = pass.NewLog(r.Controller, stored, true)
@@ -118,12 +98,19 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	return r, nil
 }
 
-// parents says how parents are found in the cache.
-func (r *reconciler[P]) parents() ownership.Parents {
-	return ownership.Parents{
-		Reader: r.shown, Kind: r.parent.GroupKind(), New: r.empty,
-		NewList:  func() client.ObjectList { return r.list(r.parent) },
-		Selector: r.selector,
+// watched returns the kind of the parents, with the kinds of their children.
+func (r *reconciler[P]) watched() pass.Kind {
+	owned := map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}}
+	for _, k := range r.kinds {
+		owned[k.resource] = k.kind
+	}
+	return pass.Kind{
+		Name: r.author.Name, GVK: r.parent, Resource: r.resource, New: r.empty,
+		NewList: func() client.ObjectList { return r.list(r.parent) },
+		Selector: func(parent client.Object) (labels.Selector, error) {
+			return r.selector(parent.DeepCopyObject().(client.Object)) // the cache's own is not for functions of the author
+		},
+		Owned: owned,
 	}
 }
 

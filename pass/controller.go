@@ -24,11 +24,8 @@ import (
 
 // Config is what a controller is made of. All fields are required unless they say otherwise.
 type Config struct {
-	// Kind and Resource are those of the parents. A parent whose object names another kind keeps that one.
-	Kind     schema.GroupVersionKind
-	Resource schema.GroupResource
-	// New returns an empty parent.
-	New func() client.Object
+	Kind
+
 	// Client writes, and reads from a cache, whose objects nobody changes. Live reads past every cache.
 	Client client.Client
 	Live   client.Reader

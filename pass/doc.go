@@ -5,12 +5,12 @@
 // pass, and decides when the next one is made. A [Pass] is what runs: it asks for timers ([Pass.RequeueAfter]), sends
 // events ([Pass.Normal], [Pass.Warn]) and writes the status ([Pass.WriteStatus]). When it is set up:
 //
-//	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr, children, parents)
-//	c := pass.New(pass.Config{…, Consistency: consistency, Run: run})
+//	config, err := pass.Kind{Name: "shelf", …}.In(ctx, mgr, pass.Options{})
+//	config.Run = run
+//	c := pass.New(config)
 //	pods := pass.NewChildren[*corev1.Pod](c, kind, resource, newList)  // for each kind of children
 //	log := pass.NewLog(c, format, askServer)                           // if the parents have revisions
-//	ctrl.NewControllerManagedBy(mgr).WithOptions(c.Options(workers)).
-//		Watches(parent, c.ParentEvents()).Watches(pod, c.ChildEvents(router)).Complete(c)
+//	c.Watch(mgr, workers).Complete(c)
 //
 // And run, which is one pass over one parent, in this order:
 //

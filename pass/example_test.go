@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,12 +36,17 @@ type shelfReconciler struct {
 	books *pass.Children[*corev1.ConfigMap]
 }
 
-func newShelfReconciler(c client.Client, live client.Reader, consistency *ownership.ConsistencyStore, recorder events.EventRecorder) *shelfReconciler {
+// shelves is the kind of the parents, with the kind of their children.
+var shelves = pass.Kind{
+	Name: "shelf", GVK: shelfKind, Resource: shelfResource, New: newShelf, NewList: newShelfList,
+	Selector: func(parent client.Object) (labels.Selector, error) { return shelfSelector(parent), nil },
+	Owned:    map[schema.GroupResource]client.Object{bookResource: &corev1.ConfigMap{}},
+}
+
+func newShelfReconciler(config pass.Config) *shelfReconciler {
 	r := &shelfReconciler{}
-	r.Controller = pass.New(pass.Config{
-		Kind: shelfKind, Resource: shelfResource, New: newShelf,
-		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: clock.RealClock{}, Run: r.pass,
-	})
+	config.Run = r.pass
+	r.Controller = pass.New(config)
 	r.books = pass.NewChildren[*corev1.ConfigMap](r.Controller, bookKind, bookResource,
 		func() client.ObjectList { return &corev1.ConfigMapList{} })
 	return r
@@ -52,22 +56,12 @@ var _ func(context.Context, ctrl.Manager) error = setupShelves // a main functio
 
 // setupShelves adds the controller to a manager.
 func setupShelves(ctx context.Context, mgr ctrl.Manager) error {
-	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr,
-		map[schema.GroupResource]client.Object{bookResource: &corev1.ConfigMap{}},
-		map[schema.GroupResource]client.Object{shelfResource: newShelf()})
+	config, err := shelves.In(ctx, mgr, pass.Options{})
 	if err != nil {
 		return err
 	}
-	r := newShelfReconciler(mgr.GetClient(), mgr.GetAPIReader(), consistency, mgr.GetEventRecorder("shelf-controller"))
-	parents := ownership.Parents{
-		Reader: mgr.GetClient(), Kind: shelfKind.GroupKind(), New: newShelf, NewList: newShelfList,
-		Selector: func(parent client.Object) (labels.Selector, error) { return shelfSelector(parent), nil },
-	}
-	return ctrl.NewControllerManagedBy(mgr).Named("shelf").
-		WithOptions(r.Options(4)).
-		Watches(newShelf(), r.ParentEvents()).
-		Watches(&corev1.ConfigMap{}, r.ChildEvents(parents.Router())).
-		Complete(r)
+	r := newShelfReconciler(config)
+	return r.Watch(mgr, 4).Complete(r)
 }
 
 // pass is one pass over one Shelf that is there. What begins it, ends it and retries it is package pass's.
@@ -168,7 +162,10 @@ func Example() {
 		APIVersion: "example.com/v1", Kind: "Shelf", Name: "other", UID: "u2", Controller: new(true),
 	}))
 	// A manager's controller: see setupShelves.
-	r := newShelfReconciler(server, server, ownership.NewConsistencyStore(nil), &fakeserver.Recorder{})
+	r := newShelfReconciler(pass.Config{
+		Kind: shelves, Client: server, Live: server, Consistency: ownership.NewConsistencyStore(nil),
+		Recorder: &fakeserver.Recorder{}, Clock: clock.RealClock{},
+	})
 	reconcileOnce := func() {
 		if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shelf)}); err != nil {
 			fmt.Println(err)

@@ -55,7 +55,7 @@ func newWorld(t *testing.T, stores map[schema.GroupResource]ownership.Store, obj
 		run: func(context.Context, *pass.Pass) error { return nil },
 	}
 	w.c = pass.New(pass.Config{
-		Kind: setKind, Resource: setResource, New: func() client.Object { return &appsv1.ReplicaSet{} },
+		Kind:   pass.Kind{GVK: setKind, Resource: setResource, New: func() client.Object { return &appsv1.ReplicaSet{} }},
 		Client: w.Server, Live: w.Server, Consistency: ownership.NewConsistencyStore(stores), Recorder: w.events, Clock: w.clock,
 		Run: func(ctx context.Context, p *pass.Pass) error { return w.run(ctx, p) },
 	})

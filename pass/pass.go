@@ -171,7 +171,7 @@ func (p *Pass) kind() schema.GroupVersionKind {
 	if kind := p.Parent.GetObjectKind().GroupVersionKind(); !kind.Empty() {
 		return kind
 	}
-	return p.controller.Kind
+	return p.controller.GVK
 }
 
 // describe names the parent in errors.

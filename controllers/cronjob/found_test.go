@@ -19,6 +19,7 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // What the simulation found: each of these broke a promise once.
@@ -45,8 +46,16 @@ func (w *world) serve() *serving {
 			return b.WithIndex(&batchv1.Job{}, createdByIndex, indexCreatedBy)
 		},
 	}, objects...)}
-	s.r = newReconciler(s, s, ownership.NewConsistencyStore(nil), &fakeserver.Recorder{}, Options{Clock: testingclock.NewFakeClock(w.f.now)})
+	s.r = newReconciler(w.config(s, s), false)
 	return s
+}
+
+// config returns the config of a controller whose cache is c and whose API server is live.
+func (w *world) config(c client.Client, live client.Reader) pass.Config {
+	return pass.Config{
+		Kind: cronJobs, Client: c, Live: live, Consistency: ownership.NewConsistencyStore(nil), Recorder: &fakeserver.Recorder{},
+		Clock: testingclock.NewFakeClock(w.f.now),
+	}
 }
 
 func (s *serving) pass() error {
@@ -169,8 +178,7 @@ func TestForbidsBesideAJobThatNothingShows(t *testing.T) {
 	stale := w.serve()
 	w.job("11:00:00", "")
 	s := w.serve()
-	s.r = newReconciler(fakeserver.Cached(s.Server, stale.Server), s, ownership.NewConsistencyStore(nil), &fakeserver.Recorder{},
-		Options{Clock: testingclock.NewFakeClock(w.f.now)})
+	s.r = newReconciler(w.config(fakeserver.Cached(s.Server, stale.Server), s), false)
 	if err := s.pass(); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,9 @@ func worldOf(s *server, cache client.Reader, stores map[schema.GroupResource]own
 	if cache != nil {
 		c = fakeserver.Cached(s, cache)
 	}
-	w.r = newReconciler(c, s, ownership.NewConsistencyStore(stores), w.events, Options{Clock: w.clock})
+	w.r = newReconciler(pass.Config{
+		Kind: daemonSets, Client: c, Live: s, Consistency: ownership.NewConsistencyStore(stores), Recorder: w.events, Clock: w.clock,
+	}, false)
 	return w
 }
 

@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"context"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,9 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,97 +17,49 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, consistency store, watches, and which event enqueues which DaemonSet.
-
-// Options tune the controller.
-type Options struct {
-	// Workers is how many DaemonSets are reconciled at once. Zero means 4.
-	Workers int
-	// AskServer allows dry-run patches of DaemonSets to find out whether a stored snapshot is equivalent (rule E3).
-	AskServer bool
-	// ProgressDeadline is after how long without progress a rollout has failed where the annotation
-	// [pass.ProgressDeadlineAnnotation] does not say so. Zero means never.
-	ProgressDeadline time.Duration
-	// Undo undoes rollouts that have exceeded it, where a parent asks for that. Optional.
-	Undo pass.Undo
-	// Clock is for tests; nil means the system's.
-	Clock clock.WithTicker
-}
+// This file adds the controller to a manager, and enqueues DaemonSets for events of nodes.
 
 // Setup adds the DaemonSet controller to mgr.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Workers == 0 {
-		o.Workers = 4
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	consistency, err := wire(ctx, mgr)
+func Setup(ctx context.Context, mgr ctrl.Manager, o pass.Options) error {
+	config, err := daemonSets.In(ctx, mgr, o)
 	if err != nil {
 		return err
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), consistency, mgr.GetEventRecorder("daemonset-controller"), o)
-	children := r.ChildEvents(r.parents().Router())
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("daemonset").
-		WithOptions(r.Options(o.Workers)).
-		Watches(&appsv1.DaemonSet{}, r.ParentEvents()).
-		Watches(&corev1.Pod{}, children).
-		Watches(&appsv1.ControllerRevision{}, children).
-		Watches(&corev1.Node{}, r.nodeEvents()).
-		Complete(r)
+	r := newReconciler(config, o.AskServer)
+	return r.Watch(mgr, o.Workers).Watches(&corev1.Node{}, r.nodeEvents()).Complete(r)
 }
 
-// newReconciler returns a Reconciler that reads from c and, past its cache, from live.
-func newReconciler(
-	c client.Client, live client.Reader, consistency *ownership.ConsistencyStore, recorder events.EventRecorder, o Options,
-) *Reconciler {
+var daemonSets = pass.Kind{
+	Name: "daemonset", GVK: kind, Resource: daemonSetResource,
+	New:     func() client.Object { return &appsv1.DaemonSet{} },
+	NewList: func() client.ObjectList { return &appsv1.DaemonSetList{} },
+	Selector: func(parent client.Object) (labels.Selector, error) {
+		return metav1.LabelSelectorAsSelector(asDaemonSet(parent).Spec.Selector)
+	},
+	Owned: map[schema.GroupResource]client.Object{podResource: &corev1.Pod{}, history.AppsResource: &appsv1.ControllerRevision{}},
+	Read:  map[schema.GroupResource]client.Object{nodeResource: &corev1.Node{}},
+}
+
+// newReconciler returns a Reconciler. See [pass.Options] for askServer.
+func newReconciler(config pass.Config, askServer bool) *Reconciler {
 	r := &Reconciler{}
-	r.Controller = pass.New(pass.Config{
-		Kind: kind, Resource: daemonSetResource, New: func() client.Object { return &appsv1.DaemonSet{} },
-		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass, Refused: r.refuse,
-		ProgressDeadline: o.ProgressDeadline, Undo: o.Undo,
-	})
+	config.Run, config.Refused = r.pass, r.refuse
+	r.Controller = pass.New(config)
 	r.OnForget(r.predecessors.forget)
-	r.log = pass.NewLog(r.Controller, history.DaemonSet(), o.AskServer)
+	r.log = pass.NewLog(r.Controller, history.DaemonSet(), askServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Label = appsv1.DefaultDaemonSetUniqueLabelKey
 	r.pods.Seen = func(ds client.Object, pods []*corev1.Pod) { r.predecessors.note(ds, pods) }
 	return r
 }
 
-// wire builds the consistency store over the stores of everything this controller writes, and registers the indexes.
-func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.ConsistencyStore, error) {
-	return ownership.NewConsistencyStoreFor(ctx, mgr, map[schema.GroupResource]client.Object{
-		podResource:          &corev1.Pod{},
-		history.AppsResource: &appsv1.ControllerRevision{},
-	}, map[schema.GroupResource]client.Object{
-		daemonSetResource: &appsv1.DaemonSet{},
-		nodeResource:      &corev1.Node{},
-	})
-}
-
-// parents finds DaemonSets in the cache.
-func (r *Reconciler) parents() ownership.Parents {
-	return ownership.Parents{
-		Reader:  r.Client,
-		Kind:    kind.GroupKind(),
-		New:     func() client.Object { return &appsv1.DaemonSet{} },
-		NewList: func() client.ObjectList { return &appsv1.DaemonSetList{} },
-		Selector: func(parent client.Object) (labels.Selector, error) {
-			return metav1.LabelSelectorAsSelector(asDaemonSet(parent).Spec.Selector)
-		},
-	}
-}
-
 // nodeEvents enqueues the DaemonSets to which a change of a node makes a difference. Heartbeats make none.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	wake := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after *corev1.Node) {
-		keys := r.parents().Select(ctx, metav1.NamespaceAll, func(ds client.Object) bool {
+		keys := r.Parents().Select(ctx, metav1.NamespaceAll, func(ds client.Object) bool {
 			place := placementFor(asDaemonSet(ds))
 			return placed(place, before) != placed(place, after)
 		})
@@ -121,7 +70,7 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			// A pod that was left alone because its node was unknown may have to be deleted, or count as misscheduled.
-			for _, key := range r.parents().Select(ctx, metav1.NamespaceAll, func(client.Object) bool { return true }) {
+			for _, key := range r.Parents().Select(ctx, metav1.NamespaceAll, func(client.Object) bool { return true }) {
 				q.Add(reconcile.Request{NamespacedName: key})
 			}
 		},

@@ -114,7 +114,7 @@ func TestChildEvents(t *testing.T) {
 		"another orphan":    {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.parents().Router().Handler(), nil, c.child)); diff != "" {
+			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.Parents().Router().Handler(), nil, c.child)); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 		})

@@ -201,10 +201,7 @@ func (f *factory) controller(ctx context.Context, s *settings) (*hosting.Control
 		return nil, err
 	}
 	r := newReconciler(f, s, consistency)
-	parents := ownership.Parents{
-		Reader: f.Cache, Kind: s.resource.Kind.GroupKind(), New: s.newParent, NewList: s.resource.NewList,
-		ClusterScoped: !s.resource.Namespaced, Selector: r.log.Selector,
-	}
+	parents := r.Parents()
 	sources := []source.Source{
 		source.Func(r.counts.run),
 		&watching.Events{Cache: f.Cache, Object: s.newParent(), Handler: r.parentEvents()},
@@ -245,13 +242,16 @@ func (f *factory) consistency(ctx context.Context, s *settings) (*ownership.Cons
 // newReconciler returns a Reconciler for one policy.
 func newReconciler(f *factory, s *settings, consistency *ownership.ConsistencyStore) *Reconciler {
 	r := &Reconciler{settings: s, factory: f}
+	format := s.format(r.authors.of)
 	live := past{revisions: f.live, objects: f.Live}
 	r.Controller = pass.New(pass.Config{
-		Kind: s.resource.Kind, Resource: s.resource.Resource.GroupResource(), New: s.newParent,
+		Kind: pass.Kind{
+			GVK: s.resource.Kind, Resource: s.resource.Resource.GroupResource(), New: s.newParent, NewList: s.resource.NewList,
+			ClusterScoped: !s.resource.Namespaced, Selector: format.Selector,
+		},
 		Client: f.client, Live: live, Cache: f.Cache, Consistency: consistency, Recorder: f.Recorder, Clock: f.Clock, Run: r.pass,
 	})
 	r.counts = newCounts(f.client, f.Clock, s.policy)
-	format := s.format(r.authors.of)
 	r.log = history.New(format, history.Options{
 		Client: f.client, Live: live, Lists: f.revisions, Indexed: true, Mine: mine, Consistency: consistency,
 		Reread: func(fresh client.Object) { r.authors.note(fresh, s.target) },

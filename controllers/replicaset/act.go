@@ -37,7 +37,7 @@ func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, plan 
 	if len(plan.Creates) == 0 {
 		return nil
 	}
-	pod := podFor(o.set, r.kind.gvk, "")
+	pod := podFor(o.set, r.kind.GVK, "")
 	pod.GenerateName = o.set.Name + "-"
 	err := r.pods.Trial(ctx, p, false, pod, func(made *corev1.Pod) error { return pass.Unaltered(p.Parent, made, o.selector, nil) })
 	if pass.Lost(err) {
@@ -49,7 +49,7 @@ func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, plan 
 // create makes one pod. If one of ours under that name exists and is not terminating, an earlier request whose response
 // was lost, or another manager, created it; it is the one we want, whatever template it was created from.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c creation) error {
-	pod := podFor(o.set, r.kind.gvk, c.name)
+	pod := podFor(o.set, r.kind.GVK, c.name)
 	how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool { return !ended(asPod(found)) })
 	if pass.OutcomeUnknown(err) {
 		r.unanswered.add(o.set.UID, c.name)

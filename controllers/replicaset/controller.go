@@ -95,5 +95,5 @@ func selectorOf(set *appsv1.ReplicaSet) (labels.Selector, error) {
 }
 
 func (r *Reconciler) describe(set *appsv1.ReplicaSet) string {
-	return fmt.Sprintf("%s %s/%s", r.kind.gvk.Kind, set.Namespace, set.Name)
+	return fmt.Sprintf("%s %s/%s", r.kind.GVK.Kind, set.Namespace, set.Name)
 }

@@ -54,7 +54,7 @@ func pod(name string, options ...podOption) *corev1.Pod {
 			Namespace: "default", Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "7",
 			Labels:            map[string]string{"app": "web"},
 			CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-			OwnerReferences:   []metav1.OwnerReference{*metav1.NewControllerRef(web(1), replicaSets.gvk)},
+			OwnerReferences:   []metav1.OwnerReference{*metav1.NewControllerRef(web(1), replicaSets.GVK)},
 		},
 		Spec:   corev1.PodSpec{NodeName: "node-" + name, Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},

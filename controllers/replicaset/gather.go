@@ -108,7 +108,7 @@ func (r *Reconciler) neighbours(ctx context.Context, o *observed) (map[string]in
 	if ref == nil {
 		return out, nil
 	}
-	siblings := r.kind.newList()
+	siblings := r.kind.NewList()
 	if err := r.Client.List(ctx, siblings, controlledBy(o.set.Namespace, ref.UID)...); err != nil {
 		return nil, fmt.Errorf("list what else the controller of %s controls: %w", r.describe(o.set), err)
 	}

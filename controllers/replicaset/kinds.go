@@ -6,17 +6,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file holds all that differs between the two kinds. Everything else works on a ReplicaSet.
 
 // parentKind is one of the two kinds.
 type parentKind struct {
-	name     string // of the controller, and of the source of its events
-	gvk      schema.GroupVersionKind
-	resource schema.GroupResource
-	new      func() client.Object
-	newList  func() client.ObjectList
+	pass.Kind
+
 	// read returns the parent as a ReplicaSet that shares its memory. It is not to be changed.
 	read func(parent client.Object) *appsv1.ReplicaSet
 	// withStatus returns an object with the name, UID and version of set, and a status, for a patch.
@@ -26,11 +25,13 @@ type parentKind struct {
 }
 
 var replicaSets = parentKind{
-	name:     "replicaset",
-	gvk:      appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
-	resource: schema.GroupResource{Group: appsv1.GroupName, Resource: "replicasets"},
-	new:      func() client.Object { return &appsv1.ReplicaSet{} },
-	newList:  func() client.ObjectList { return &appsv1.ReplicaSetList{} },
+	Kind: pass.Kind{
+		Name:     "replicaset",
+		GVK:      appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+		Resource: schema.GroupResource{Group: appsv1.GroupName, Resource: "replicasets"},
+		New:      func() client.Object { return &appsv1.ReplicaSet{} },
+		NewList:  func() client.ObjectList { return &appsv1.ReplicaSetList{} },
+	},
 	read: func(parent client.Object) *appsv1.ReplicaSet {
 		return parent.(*appsv1.ReplicaSet)
 	},
@@ -41,11 +42,13 @@ var replicaSets = parentKind{
 }
 
 var replicationControllers = parentKind{
-	name:     "replicationcontroller",
-	gvk:      corev1.SchemeGroupVersion.WithKind("ReplicationController"),
-	resource: schema.GroupResource{Resource: "replicationcontrollers"},
-	new:      func() client.Object { return &corev1.ReplicationController{} },
-	newList:  func() client.ObjectList { return &corev1.ReplicationControllerList{} },
+	Kind: pass.Kind{
+		Name:     "replicationcontroller",
+		GVK:      corev1.SchemeGroupVersion.WithKind("ReplicationController"),
+		Resource: schema.GroupResource{Resource: "replicationcontrollers"},
+		New:      func() client.Object { return &corev1.ReplicationController{} },
+		NewList:  func() client.ObjectList { return &corev1.ReplicationControllerList{} },
+	},
 	read: func(parent client.Object) *appsv1.ReplicaSet {
 		return asReplicaSet(parent.(*corev1.ReplicationController))
 	},

@@ -98,7 +98,7 @@ func TestDown(t *testing.T) {
 func TestClaim(t *testing.T) {
 	for name, c := range kinds(4) {
 		t.Run(name, func(t *testing.T) {
-			ours := metav1.NewControllerRef(c.parent, c.kind.gvk)
+			ours := metav1.NewControllerRef(c.parent, c.kind.GVK)
 			foreign := *ours
 			foreign.UID = "foreign"
 			w := newWorld(t, c.kind, c.parent,
@@ -193,7 +193,7 @@ func TestNeighbours(t *testing.T) {
 		s.Name, s.UID, s.OwnerReferences = "old", "old-uid", []metav1.OwnerReference{*deployment}
 		s.Spec.Selector.MatchLabels = map[string]string{"app": "web", "v": "old"}
 	})
-	of := owned(metav1.NewControllerRef(sibling, replicaSets.gvk))
+	of := owned(metav1.NewControllerRef(sibling, replicaSets.GVK))
 	// b would go by its UID alone, were the crowd on a's node not counted.
 	crowd := []client.Object{pod("x", of, on("node-b")), pod("gone", of, on("node-a"), going), pod("ended", of, on("node-a"), phase(corev1.PodFailed))}
 	w := newWorld(t, replicaSets, append(crowd, set, sibling, pod("a"), pod("b"))...)

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // world is a server with a reconciler.
@@ -42,8 +42,10 @@ func worldOf(t testing.TB, f parentKind, s *fakeserver.Server, cache client.Read
 	if cache != nil {
 		c = fakeserver.Cached(s, cache)
 	}
-	consistency := ownership.NewConsistencyStore(map[schema.GroupResource]ownership.Store{})
-	w.r = newReconciler(f, c, s, consistency, w.events, Options{Clock: testingclock.NewFakeClock(now)})
+	w.r = newReconciler(f, pass.Config{
+		Kind: f.watched(), Client: c, Live: s, Consistency: ownership.NewConsistencyStore(nil), Recorder: w.events,
+		Clock: testingclock.NewFakeClock(now),
+	})
 	return w
 }
 
@@ -71,7 +73,7 @@ func (w *world) must(err error) {
 // set is the parent as it is stored, as a ReplicaSet.
 func (w *world) set() *appsv1.ReplicaSet {
 	w.t.Helper()
-	parent := w.r.kind.new()
+	parent := w.r.kind.New()
 	w.must(w.Raw.Get(context.Background(), request.NamespacedName, parent))
 	return w.r.kind.read(parent)
 }

@@ -8,66 +8,49 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, consistency store, watches, and which event enqueues which parent.
-
-// Options tune the controller.
-type Options struct {
-	// Workers is how many parents are reconciled at once. Zero means 5.
-	Workers int
-	// Clock is for tests; nil means the system's.
-	Clock clock.PassiveClock
-}
+// This file adds the controllers of both kinds to a manager.
 
 // Setup adds the controller of ReplicaSets to mgr.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	return setup(ctx, mgr, replicaSets, o)
+func Setup(ctx context.Context, mgr ctrl.Manager, o pass.Options) error {
+	return replicaSets.setup(ctx, mgr, o)
 }
 
 // SetupReplicationControllers adds the controller of ReplicationControllers to mgr.
-func SetupReplicationControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	return setup(ctx, mgr, replicationControllers, o)
+func SetupReplicationControllers(ctx context.Context, mgr ctrl.Manager, o pass.Options) error {
+	return replicationControllers.setup(ctx, mgr, o)
 }
 
-func setup(ctx context.Context, mgr ctrl.Manager, f parentKind, o Options) error {
-	if o.Workers == 0 {
-		o.Workers = 5
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	// Parents are children too: ReplicaSets of a Deployment are found by its UID.
-	children := map[schema.GroupResource]client.Object{podResource: &corev1.Pod{}, f.resource: f.new()}
-	consistency, err := ownership.NewConsistencyStoreFor(ctx, mgr, children, nil)
+func (k parentKind) setup(ctx context.Context, mgr ctrl.Manager, o pass.Options) error {
+	config, err := k.watched().In(ctx, mgr, o)
 	if err != nil {
 		return err
 	}
-	r := newReconciler(f, mgr.GetClient(), mgr.GetAPIReader(), consistency, mgr.GetEventRecorder(f.name+"-controller"), o)
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(f.name).
-		WithOptions(r.Options(o.Workers)).
-		Watches(f.new(), r.ParentEvents()).
-		Watches(&corev1.Pod{}, r.ChildEvents(r.parents().Router())).
-		Complete(r)
+	r := newReconciler(k, config)
+	return r.Watch(mgr, o.Workers).Complete(r)
 }
 
-// newReconciler returns a Reconciler that reads from c and, past its cache, from live.
-func newReconciler(
-	f parentKind, c client.Client, live client.Reader, consistency *ownership.ConsistencyStore, recorder events.EventRecorder, o Options,
-) *Reconciler {
-	r := &Reconciler{kind: f}
-	r.Controller = pass.New(pass.Config{
-		Kind: f.gvk, Resource: f.resource, New: f.new,
-		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass, Refused: r.refuse,
-	})
+// watched returns the kind with the kinds of its children.
+func (k parentKind) watched() pass.Kind {
+	out := k.Kind
+	out.Selector = func(parent client.Object) (labels.Selector, error) {
+		return metav1.LabelSelectorAsSelector(k.read(parent).Spec.Selector)
+	}
+	out.Owned = map[schema.GroupResource]client.Object{podResource: &corev1.Pod{}}
+	out.Indexed = map[schema.GroupResource]client.Object{k.Resource: k.New()} // the ReplicaSets of a Deployment are found by its UID
+	return out
+}
+
+// newReconciler returns a Reconciler.
+func newReconciler(k parentKind, config pass.Config) *Reconciler {
+	r := &Reconciler{kind: k}
+	config.Run, config.Refused = r.pass, r.refuse
+	r.Controller = pass.New(config)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Adoptable = adoptable
 	r.OnForget(func(uid types.UID) {
@@ -76,17 +59,4 @@ func newReconciler(
 		r.gone.forget(uid)
 	})
 	return r
-}
-
-// parents finds the parents of this kind in the cache.
-func (r *Reconciler) parents() ownership.Parents {
-	return ownership.Parents{
-		Reader:  r.Client,
-		Kind:    r.kind.gvk.GroupKind(),
-		New:     r.kind.new,
-		NewList: r.kind.newList,
-		Selector: func(parent client.Object) (labels.Selector, error) {
-			return metav1.LabelSelectorAsSelector(r.kind.read(parent).Spec.Selector)
-		},
-	}
 }

@@ -31,7 +31,9 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 			w := newWorld(t, web())
 			clock := testingclock.NewFakeClock(now)
 			process := func() { // remembers nothing
-				w.r = newReconciler(w.Server, w.Server, ownership.NewConsistencyStore(nil), w.events, Options{Clock: clock})
+				config := w.r.Config
+				config.Consistency, config.Clock = ownership.NewConsistencyStore(nil), clock
+				w.r = newReconciler(config, false)
 			}
 			w.Before = func(call fakeserver.Call) error {
 				if pod, ok := call.Object.(*corev1.Pod); ok && strings.Contains(call.Verb, "create") {

@@ -24,6 +24,7 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // world is a server with a reconciler.
@@ -51,7 +52,9 @@ func worldOf(t testing.TB, s *fakeserver.Server, cache client.Reader, stores map
 	if cache != nil {
 		c = fakeserver.Cached(s, cache)
 	}
-	w.r = newReconciler(c, s, ownership.NewConsistencyStore(stores), w.events, Options{Clock: w.clock})
+	w.r = newReconciler(pass.Config{
+		Kind: statefulSets, Client: c, Live: s, Consistency: ownership.NewConsistencyStore(stores), Recorder: w.events, Clock: w.clock,
+	}, false)
 	return w
 }
 

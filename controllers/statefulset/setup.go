@@ -3,7 +3,6 @@ package statefulset
 import (
 	"context"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,9 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -21,62 +18,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
-// This file wires the controller: indexes, consistency store, watches, and which event enqueues which StatefulSet.
-
-// Options tune the controller.
-type Options struct {
-	// Workers is how many StatefulSets are reconciled at once. Zero means 4.
-	Workers int
-	// AskServer allows dry-run patches of StatefulSets to find out whether a stored snapshot is equivalent (rule E3).
-	AskServer bool
-	// ProgressDeadline is after how long without progress a rollout has failed where the annotation
-	// [pass.ProgressDeadlineAnnotation] does not say so. Zero means never.
-	ProgressDeadline time.Duration
-	// Undo undoes rollouts that have exceeded it, where a parent asks for that. Optional.
-	Undo pass.Undo
-	// Clock is for tests; nil means the system's.
-	Clock clock.PassiveClock
-}
+// This file adds the controller to a manager, and enqueues StatefulSets for events of claims and of pods of others.
 
 // Setup adds the StatefulSet controller to mgr.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Workers == 0 {
-		o.Workers = 4
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	consistency, err := wire(ctx, mgr)
+func Setup(ctx context.Context, mgr ctrl.Manager, o pass.Options) error {
+	config, err := statefulSets.In(ctx, mgr, o)
 	if err != nil {
 		return err
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), consistency, mgr.GetEventRecorder("statefulset-controller"), o)
-	children := r.ChildEvents(r.parents().Router())
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("statefulset").
-		WithOptions(r.Options(o.Workers)).
-		Watches(&appsv1.StatefulSet{}, r.ParentEvents()).
-		Watches(&corev1.Pod{}, podEvents{children, r.Client}).
-		Watches(&appsv1.ControllerRevision{}, children).
+	r := newReconciler(config, o.AskServer)
+	return r.Watch(mgr, o.Workers).
+		Watches(&corev1.Pod{}, podEvents{r.ChildEvents(r.Parents().Router()), r.Client}).
 		Watches(&corev1.PersistentVolumeClaim{}, r.claimEvents()).
 		Complete(r)
 }
 
-// newReconciler returns a Reconciler that reads from c and, past its cache, from live.
-func newReconciler(
-	c client.Client, live client.Reader, consistency *ownership.ConsistencyStore, recorder events.EventRecorder, o Options,
-) *Reconciler {
+var statefulSets = pass.Kind{
+	Name: "statefulset", GVK: kind, Resource: statefulSetResource,
+	New:     func() client.Object { return &appsv1.StatefulSet{} },
+	NewList: func() client.ObjectList { return &appsv1.StatefulSetList{} },
+	Selector: func(parent client.Object) (labels.Selector, error) {
+		return metav1.LabelSelectorAsSelector(asStatefulSet(parent).Spec.Selector)
+	},
+	Owned:   map[schema.GroupResource]client.Object{history.AppsResource: &appsv1.ControllerRevision{}},
+	Indexed: map[schema.GroupResource]client.Object{podResource: &corev1.Pod{}},
+	// Claims need no index: they are found by their names.
+	Read: map[schema.GroupResource]client.Object{claimResource: &corev1.PersistentVolumeClaim{}},
+}
+
+// newReconciler returns a Reconciler. See [pass.Options] for askServer.
+func newReconciler(config pass.Config, askServer bool) *Reconciler {
 	r := &Reconciler{}
-	r.Controller = pass.New(pass.Config{
-		Kind: kind, Resource: statefulSetResource, New: func() client.Object { return &appsv1.StatefulSet{} },
-		Client: c, Live: live, Consistency: consistency, Recorder: recorder, Clock: o.Clock, Run: r.pass, Refused: r.refuse,
-		ProgressDeadline: o.ProgressDeadline, Undo: o.Undo,
-	})
-	r.log = pass.NewLog(r.Controller, history.StatefulSet(), o.AskServer)
+	config.Run, config.Refused = r.pass, r.refuse
+	r.Controller = pass.New(config)
+	r.log = pass.NewLog(r.Controller, history.StatefulSet(), askServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Label, r.pods.ByName = appsv1.StatefulSetRevisionLabel, true
 	r.pods.Adoptable = func(set client.Object, pod *corev1.Pod) error { return adoptable(asStatefulSet(set), pod.Name) }
@@ -86,36 +64,11 @@ func newReconciler(
 	return r
 }
 
-// wire builds the consistency store over the stores of everything this controller writes, and registers the indexes.
-// Claims need none: they are found by their names.
-func wire(ctx context.Context, mgr ctrl.Manager) (*ownership.ConsistencyStore, error) {
-	return ownership.NewConsistencyStoreFor(ctx, mgr, map[schema.GroupResource]client.Object{
-		podResource:          &corev1.Pod{},
-		history.AppsResource: &appsv1.ControllerRevision{},
-	}, map[schema.GroupResource]client.Object{
-		claimResource:       &corev1.PersistentVolumeClaim{},
-		statefulSetResource: &appsv1.StatefulSet{},
-	})
-}
-
-// parents finds StatefulSets in the cache.
-func (r *Reconciler) parents() ownership.Parents {
-	return ownership.Parents{
-		Reader:  r.Client,
-		Kind:    kind.GroupKind(),
-		New:     func() client.Object { return &appsv1.StatefulSet{} },
-		NewList: func() client.ObjectList { return &appsv1.StatefulSetList{} },
-		Selector: func(parent client.Object) (labels.Selector, error) {
-			return metav1.LabelSelectorAsSelector(asStatefulSet(parent).Spec.Selector)
-		},
-	}
-}
-
 // claimEvents enqueues the StatefulSets that a claim belongs to by its name: a deleted claim may have to be recreated,
 // and one that is created, is terminating, or changes its owners makes a difference to the next pass.
 func (r *Reconciler) claimEvents() handler.EventHandler {
 	wake := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], claim client.Object) {
-		keys := r.parents().Select(ctx, claim.GetNamespace(), func(parent client.Object) bool {
+		keys := r.Parents().Select(ctx, claim.GetNamespace(), func(parent client.Object) bool {
 			return hasClaim(asStatefulSet(parent), claim.GetName())
 		})
 		for _, key := range keys {
@@ -139,8 +92,8 @@ func (r *Reconciler) claimEvents() handler.EventHandler {
 	}
 }
 
-// podEvents are those of children, and of a deleted pod that was not the set's own but had a name of it: what waits for
-// the name would otherwise be created at the next retry, minutes later after many of them.
+// podEvents handles the events of children. It also enqueues a StatefulSet when a pod of somebody else was deleted that
+// had the name of one of its pods. Without that event the set creates its pod at the next retry, up to a minute later.
 type podEvents struct {
 	handler.EventHandler
 

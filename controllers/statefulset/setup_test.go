@@ -83,7 +83,7 @@ func TestOrphansWakeWhoMayAdopt(t *testing.T) {
 	}))
 	orphan := pod(0, "a")
 	orphan.OwnerReferences = nil
-	if diff := cmp.Diff([]string{"default/web"}, fakeserver.Woken(t.Context(), w.r.parents().Router().Handler(), nil, orphan)); diff != "" {
+	if diff := cmp.Diff([]string{"default/web"}, fakeserver.Woken(t.Context(), w.r.Parents().Router().Handler(), nil, orphan)); diff != "" {
 		t.Errorf("woken (-want +got):\n%s", diff)
 	}
 }

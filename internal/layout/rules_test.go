@@ -62,7 +62,7 @@ var law = map[string][]string{
 	},
 	"internal/manager": {
 		"controllers/*", "controllers/recorder", "controllers/metacontroller/*", "api", "internal/metacontroller",
-		"rollback",
+		"pass", "rollback",
 	},
 	"internal/cli": {"inspect", "deploy", "api", "internal/manager", "internal/printable"},
 	"cmd":          {"internal/cli"},

@@ -31,6 +31,7 @@ import (
 	"github.com/cairn-dev/cairn/controllers/replicaset"
 	"github.com/cairn-dev/cairn/controllers/statefulset"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollback"
 )
 
@@ -41,15 +42,8 @@ type environment func() (*host.Environment, error)
 var registry = map[string]func(context.Context, ctrl.Manager, Options, environment) error{
 	composite.Name: hosting(composite.Setup),
 	decorator.Name: hosting(decorator.Setup),
-	"cronjob": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
-		return cronjob.Setup(ctx, mgr, cronjob.Options{Workers: o.Workers, AskServer: o.AskServer, Clock: o.Clock})
-	},
-	"daemonset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
-		return daemonset.Setup(ctx, mgr, daemonset.Options{
-			Workers: o.Workers, AskServer: o.AskServer, ProgressDeadline: o.ProgressDeadline,
-			Undo: rollback.Undo,
-		})
-	},
+	"cronjob":      kind(cronjob.Setup),
+	"daemonset":    kind(daemonset.Setup),
 	recorder.Name: func(ctx context.Context, mgr ctrl.Manager, _ Options, shared environment) error {
 		env, err := shared()
 		if err != nil {
@@ -57,18 +51,18 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 		}
 		return recorder.Setup(ctx, mgr, env.Host, env.ServerFor)
 	},
-	"replicaset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
-		return replicaset.Setup(ctx, mgr, replicaset.Options{Workers: o.Workers})
-	},
-	"replicationcontroller": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
-		return replicaset.SetupReplicationControllers(ctx, mgr, replicaset.Options{Workers: o.Workers})
-	},
-	"statefulset": func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
-		return statefulset.Setup(ctx, mgr, statefulset.Options{
-			Workers: o.Workers, AskServer: o.AskServer, ProgressDeadline: o.ProgressDeadline,
-			Undo: rollback.Undo,
+	"replicaset":            kind(replicaset.Setup),
+	"replicationcontroller": kind(replicaset.SetupReplicationControllers),
+	"statefulset":           kind(statefulset.Setup),
+}
+
+// kind is the setup of a controller of one of Kubernetes' kinds.
+func kind(setup func(context.Context, ctrl.Manager, pass.Options) error) func(context.Context, ctrl.Manager, Options, environment) error {
+	return func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
+		return setup(ctx, mgr, pass.Options{
+			Workers: o.Workers, AskServer: o.AskServer, ProgressDeadline: o.ProgressDeadline, Undo: rollback.Undo, Clock: o.Clock,
 		})
-	},
+	}
 }
 
 // hosting is the setup of a controller that hosts others.

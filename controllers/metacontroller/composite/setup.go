@@ -118,7 +118,7 @@ func newHooks(env *host.Environment, cc *v1alpha1.CompositeController, s *settin
 func newReconciler(env *host.Environment, s *settings, consistency *ownership.ConsistencyStore) *reconciler {
 	r := &reconciler{settings: s, memories: &memories{}}
 	c := pass.New(pass.Config{
-		Kind: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New,
+		Kind:   pass.Kind{GVK: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New},
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Recorder: env.Recorder, Clock: env.Clock,
 		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced},
 		ProgressDeadline: env.ProgressDeadline, Undo: s.undoWith(env.Undo),

@@ -116,7 +116,8 @@ func newReconciler(env *host.Environment, s *settings, consistency *ownership.Co
 		related:  map[schema.GroupKind]relatedObjects{},
 	}
 	r.Controller = pass.New(pass.Config{
-		New:    func() client.Object { return &unstructured.Unstructured{} }, // requests name objects of several kinds: see Reconcile
+		// Requests name objects of several kinds: see Reconcile.
+		Kind:   pass.Kind{New: func() client.Object { return &unstructured.Unstructured{} }},
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Recorder: env.Recorder, Clock: env.Clock,
 		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced},
 	})

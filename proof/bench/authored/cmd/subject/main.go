@@ -18,6 +18,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/cairn-dev/cairn/controllers/statefulset"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // subjects are what can be measured: its cache, and what adds its controller.
@@ -30,7 +31,7 @@ var subjects = map[string]struct {
 		// As in cairn's manager.
 		cache: cache.Options{DefaultUnsafeDisableDeepCopy: new(true), DefaultTransform: cache.TransformStripManagedFields()},
 		setup: func(ctx context.Context, mgr ctrl.Manager) error {
-			return statefulset.Setup(ctx, mgr, statefulset.Options{AskServer: true})
+			return statefulset.Setup(ctx, mgr, pass.Options{AskServer: true})
 		},
 	},
 }
