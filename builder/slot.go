@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -47,22 +48,11 @@ func (p *planner) slotOf(i int) slot {
 func (p *planner) rank(children []*owned) {
 	slices.SortFunc(children, func(a, b *owned) int {
 		return cmp.Or(
-			first(a.available, b.available), first(a.ready, b.ready), first(a.revision == p.older, b.revision == p.older),
+			pass.TrueFirst(a.available, b.available), pass.TrueFirst(a.ready, b.ready),
+			pass.TrueFirst(a.revision == p.older, b.revision == p.older),
 			cmp.Compare(a.object.GetName(), b.object.GetName()),
 		)
 	})
-}
-
-// first sorts true before false.
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
 }
 
 // alive are the children that are not terminating.

@@ -241,7 +241,7 @@ func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 		return nil
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		return cmp.Or(first(p.available(a), p.available(b)), first(isReady(a), isReady(b)), elder(a, b))
+		return cmp.Or(pass.TrueFirst(p.available(a), p.available(b)), pass.TrueFirst(isReady(a), isReady(b)), elder(a, b))
 	})
 	for _, pod := range pods[1:] {
 		if p.hold {
@@ -349,15 +349,3 @@ func alive(pods []*corev1.Pod) []*corev1.Pod {
 }
 
 func isReady(pod *corev1.Pod) bool { return readiness.Ready(pod) }
-
-// first sorts true before false.
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
-}

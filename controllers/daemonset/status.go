@@ -70,14 +70,8 @@ func (r *Reconciler) writeStatus(
 	status.Conditions, urgent = pass.Conditions(ds.Status.Conditions, conditionFields, set)
 	done := status.UpdatedNumberScheduled == status.DesiredNumberScheduled && status.NumberAvailable == status.DesiredNumberScheduled
 	urgent = urgent || done || status.ObservedGeneration != ds.Status.ObservedGeneration
-	return p.WriteStatus(ctx, withStatus(ds, ds.Status), withStatus(ds, *status), urgent)
-}
-
-// withStatus returns a DaemonSet with the name, UID and version of ds, and a status.
-func withStatus(ds *appsv1.DaemonSet, status appsv1.DaemonSetStatus) *appsv1.DaemonSet {
-	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: ds.Namespace, Name: ds.Name, UID: ds.UID, ResourceVersion: ds.ResourceVersion,
-	}, Status: status}
+	before := &appsv1.DaemonSet{ObjectMeta: pass.Identity(ds), Status: ds.Status}
+	return p.WriteStatus(ctx, before, &appsv1.DaemonSet{ObjectMeta: pass.Identity(ds), Status: *status}, urgent)
 }
 
 // conditionFields says where the fields of a condition are.

@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"hash/fnv"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -11,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file builds the pod of a revision for a node.
@@ -48,19 +49,8 @@ func withToleration(tolerations []corev1.Toleration, t corev1.Toleration) []core
 
 // podFor builds the pod of ds for c: ds has the template of the revision with that hash.
 func podFor(ds *appsv1.DaemonSet, hash string, c creation) *corev1.Pod {
-	template := ds.Spec.Template.DeepCopy()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            podName(ds, hash, c),
-			Namespace:       ds.Namespace,
-			Labels:          map[string]string{},
-			Annotations:     template.Annotations,
-			Finalizers:      template.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ds, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
-		},
-		Spec: template.Spec,
-	}
-	maps.Copy(pod.Labels, template.Labels)
+	pod := pass.PodFrom(&ds.Spec.Template, ds, kind)
+	pod.Name = podName(ds, hash, c)
 	pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = hash
 	if generation, err := strconv.ParseInt(ds.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err == nil {
 		pod.Labels[templateGenerationLabel] = strconv.FormatInt(generation, 10)

@@ -36,7 +36,7 @@ var replicaSets = parentKind{
 		return parent.(*appsv1.ReplicaSet)
 	},
 	withStatus: func(set *appsv1.ReplicaSet, status *appsv1.ReplicaSetStatus) client.Object {
-		return &appsv1.ReplicaSet{ObjectMeta: identity(set), Status: *status}
+		return &appsv1.ReplicaSet{ObjectMeta: pass.Identity(set), Status: *status}
 	},
 	terminating: true,
 }
@@ -53,13 +53,8 @@ var replicationControllers = parentKind{
 		return asReplicaSet(parent.(*corev1.ReplicationController))
 	},
 	withStatus: func(set *appsv1.ReplicaSet, status *appsv1.ReplicaSetStatus) client.Object {
-		return &corev1.ReplicationController{ObjectMeta: identity(set), Status: ofReplicationController(status)}
+		return &corev1.ReplicationController{ObjectMeta: pass.Identity(set), Status: ofReplicationController(status)}
 	},
-}
-
-// identity is the metadata that a patch needs of a parent.
-func identity(set *appsv1.ReplicaSet) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion}
 }
 
 // asReplicaSet reads a ReplicationController, whose selector may only ask for equality, as a ReplicaSet.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file says which pods are deleted first when there are too many. It is pure.
@@ -38,9 +40,9 @@ type criterion struct {
 }
 
 var criteria = []criterion{
-	{"it is on no node", func(a, b *ranked) int { return trueFirst(a.pod.Spec.NodeName == "", b.pod.Spec.NodeName == "") }},
+	{"it is on no node", func(a, b *ranked) int { return pass.TrueFirst(a.pod.Spec.NodeName == "", b.pod.Spec.NodeName == "") }},
 	{"it has not started", func(a, b *ranked) int { return cmp.Compare(a.phase, b.phase) }},
-	{"it is not ready", func(a, b *ranked) int { return trueFirst(!a.ready, !b.ready) }},
+	{"it is not ready", func(a, b *ranked) int { return pass.TrueFirst(!a.ready, !b.ready) }},
 	{"its deletion cost is lower", func(a, b *ranked) int { return cmp.Compare(a.cost, b.cost) }},
 	{"more pods like it are on its node", func(a, b *ranked) int { return cmp.Compare(b.neighbours, a.neighbours) }},
 	{"it became ready later", func(a, b *ranked) int {
@@ -103,21 +105,10 @@ func (a age) compare(b age) int {
 	if order := cmp.Compare(a.power, b.power); order != 0 {
 		return order
 	}
-	if order := trueFirst(a.since.IsZero(), b.since.IsZero()); order != 0 {
+	if order := pass.TrueFirst(a.since.IsZero(), b.since.IsZero()); order != 0 {
 		return order
 	}
 	return b.since.Compare(a.since)
-}
-
-func trueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
 }
 
 func phaseOf(pod *corev1.Pod) int {

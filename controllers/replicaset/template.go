@@ -1,12 +1,11 @@
 package replicaset
 
 import (
-	"maps"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file builds pods. It is pure.
@@ -14,19 +13,7 @@ import (
 // podFor builds a pod. It sets generateName, as if the API server had generated the name: tools recognise the pods of a
 // parent by that.
 func podFor(set *appsv1.ReplicaSet, kind schema.GroupVersionKind, name string) *corev1.Pod {
-	template := set.Spec.Template.DeepCopy()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            name,
-			GenerateName:    set.Name + "-",
-			Namespace:       set.Namespace,
-			Labels:          map[string]string{},
-			Annotations:     template.Annotations,
-			Finalizers:      template.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, kind)},
-		},
-		Spec: template.Spec,
-	}
-	maps.Copy(pod.Labels, template.Labels)
+	pod := pass.PodFrom(&set.Spec.Template, set, kind)
+	pod.Name, pod.GenerateName = name, set.Name+"-"
 	return pod
 }

@@ -80,14 +80,8 @@ func (r *Reconciler) writeStatus(
 	done := status.Replicas == wanted && status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted
 	named := status.CurrentRevision != was.CurrentRevision || status.UpdateRevision != was.UpdateRevision
 	urgent = urgent || done || named || status.ObservedGeneration != was.ObservedGeneration
-	return p.WriteStatus(ctx, withStatus(set, was), withStatus(set, *status), urgent)
-}
-
-// withStatus returns a StatefulSet with the name, UID and version of set, and a status.
-func withStatus(set *appsv1.StatefulSet, status appsv1.StatefulSetStatus) *appsv1.StatefulSet {
-	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion,
-	}, Status: status}
+	before := &appsv1.StatefulSet{ObjectMeta: pass.Identity(set), Status: was}
+	return p.WriteStatus(ctx, before, &appsv1.StatefulSet{ObjectMeta: pass.Identity(set), Status: *status}, urgent)
 }
 
 // conditionFields says where the fields of a condition are.

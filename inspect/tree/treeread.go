@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -126,22 +127,13 @@ func foundOf(o *unstructured.Unstructured) *found {
 // everything lists the metadata of all objects of kinds. refused are the kinds that could not be listed, with the
 // reason.
 func everything(ctx context.Context, c client.Client, namespace string, kinds []schema.GroupVersionKind) ([]*found, map[string][]string) {
-	var lock sync.Mutex
 	var all []*found
-	refused := map[string][]string{}
-	each(ctx, kinds, func(ctx context.Context, gvk schema.GroupVersionKind) {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := c.List(ctx, list, client.InNamespace(namespace))
-		lock.Lock()
-		defer lock.Unlock()
-		if err != nil {
-			refuse(refused, gvk, err)
-			return
-		}
-		for n := range list.Items {
-			list.Items[n].SetGroupVersionKind(gvk)
-			all = append(all, &found{meta: &list.Items[n]})
+	lists := func() client.ObjectList { return &metav1.PartialObjectMetadataList{} }
+	refused := each(ctx, c, namespace, kinds, lists, func(list client.ObjectList, gvk schema.GroupVersionKind) {
+		items := list.(*metav1.PartialObjectMetadataList).Items
+		for n := range items {
+			items[n].SetGroupVersionKind(gvk)
+			all = append(all, &found{meta: &items[n]})
 		}
 	})
 	return all, refused
@@ -186,43 +178,45 @@ func fill(ctx context.Context, c client.Client, namespace string, objects []*fou
 		}
 		byKind[gvk][f.meta.UID] = f
 	}
-	kinds := make([]schema.GroupVersionKind, 0, len(byKind))
-	for gvk := range byKind {
-		kinds = append(kinds, gvk)
-	}
-	var lock sync.Mutex
-	refused := map[string][]string{}
-	each(ctx, kinds, func(ctx context.Context, gvk schema.GroupVersionKind) {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := c.List(ctx, list, client.InNamespace(namespace))
-		lock.Lock()
-		defer lock.Unlock()
-		if err != nil {
-			refuse(refused, gvk, err)
-			return
-		}
-		for n := range list.Items {
-			if f := byKind[gvk][list.Items[n].GetUID()]; f != nil {
-				list.Items[n].SetGroupVersionKind(gvk)
-				f.whole = &list.Items[n]
+	lists := func() client.ObjectList { return &unstructured.UnstructuredList{} }
+	return each(ctx, c, namespace, slices.Collect(maps.Keys(byKind)), lists, func(list client.ObjectList, gvk schema.GroupVersionKind) {
+		items := list.(*unstructured.UnstructuredList).Items
+		for n := range items {
+			if f := byKind[gvk][items[n].GetUID()]; f != nil {
+				items[n].SetGroupVersionKind(gvk)
+				f.whole = &items[n]
 			}
 		}
 	})
-	return refused
 }
 
-// each calls f for all kinds, some at once.
-func each(ctx context.Context, kinds []schema.GroupVersionKind, f func(context.Context, schema.GroupVersionKind)) {
+// each lists all kinds, several at the same time, and calls take with each list, one at a time. newList returns an
+// empty list. The result has the kinds that could not be listed, by the reason.
+func each(
+	ctx context.Context, c client.Client, namespace string, kinds []schema.GroupVersionKind, newList func() client.ObjectList,
+	take func(list client.ObjectList, gvk schema.GroupVersionKind),
+) map[string][]string {
 	var group errgroup.Group
 	group.SetLimit(listsAtOnce)
+	var lock sync.Mutex
+	refused := map[string][]string{}
 	for _, gvk := range kinds {
 		group.Go(func() error {
-			f(ctx, gvk)
+			list := newList()
+			list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			err := c.List(ctx, list, client.InNamespace(namespace))
+			lock.Lock()
+			defer lock.Unlock()
+			if err != nil {
+				refuse(refused, gvk, err)
+				return nil
+			}
+			take(list, gvk)
 			return nil
 		})
 	}
-	_ = group.Wait() // f says itself what went wrong
+	_ = group.Wait() // each error is in refused
+	return refused
 }
 
 // refuse notes that a kind could not be read. A kind that is not served any more, or cannot be listed, has no objects.

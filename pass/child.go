@@ -1,0 +1,41 @@
+package pass
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// This file holds what all kinds do alike with single objects. It is pure.
+
+// PodFrom returns a pod without a name that parent controls, from a template. kind is the kind of parent. The pod
+// shares nothing with the template, and its labels are not nil.
+func PodFrom(template *corev1.PodTemplateSpec, parent client.Object, kind schema.GroupVersionKind) *corev1.Pod {
+	from := template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: parent.GetNamespace(), Labels: from.Labels, Annotations: from.Annotations, Finalizers: from.Finalizers,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, kind)},
+	}, Spec: from.Spec}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	return pod
+}
+
+// Identity returns the metadata by which [Pass.WriteStatus] identifies an object and its version.
+func Identity(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
+}
+
+// TrueFirst compares two booleans for sorting: true comes before false.
+func TrueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
