@@ -10,11 +10,13 @@ import (
 // This file holds what all kinds do alike with single objects. It is pure.
 
 // PodFrom returns a pod without a name that parent controls, from a template. kind is the kind of parent. The pod
-// shares nothing with the template, and its labels are not nil.
+// shares nothing with the template, and its labels are not nil. Its generateName is the name of the parent and a
+// hyphen. Istio and Cilium recognize the workload of a pod by it, even if the pod has a name of its own.
 func PodFrom(template *corev1.PodTemplateSpec, parent client.Object, kind schema.GroupVersionKind) *corev1.Pod {
 	from := template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: parent.GetNamespace(), Labels: from.Labels, Annotations: from.Annotations, Finalizers: from.Finalizers,
+		GenerateName: parent.GetName() + "-", Namespace: parent.GetNamespace(),
+		Labels: from.Labels, Annotations: from.Annotations, Finalizers: from.Finalizers,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, kind)},
 	}, Spec: from.Spec}
 	if pod.Labels == nil {

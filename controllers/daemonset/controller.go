@@ -82,6 +82,6 @@ func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, strange boo
 		node = f.nodes[0].Name
 	}
 	pod := podFor(f.ds, f.hash, creation{node: node})
-	pod.Name, pod.GenerateName = "", f.ds.Name+"-"
+	pod.Name = ""
 	return r.pods.Trial(ctx, p, strange, pod, func(made *corev1.Pod) error { return r.unaltered(p, f, node, made) })
 }

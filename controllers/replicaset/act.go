@@ -38,7 +38,6 @@ func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, plan 
 		return nil
 	}
 	pod := podFor(o.set, r.kind.GVK, "")
-	pod.GenerateName = o.set.Name + "-"
 	err := r.pods.Trial(ctx, p, false, pod, func(made *corev1.Pod) error { return pass.Unaltered(p.Parent, made, o.selector, nil) })
 	if pass.Lost(err) {
 		plan.Creates = nil

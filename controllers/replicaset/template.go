@@ -10,10 +10,9 @@ import (
 
 // This file builds pods. It is pure.
 
-// podFor builds a pod. It sets generateName, as if the API server had generated the name: tools recognise the pods of a
-// parent by that.
+// podFor builds a pod.
 func podFor(set *appsv1.ReplicaSet, kind schema.GroupVersionKind, name string) *corev1.Pod {
 	pod := pass.PodFrom(&set.Spec.Template, set, kind)
-	pod.Name, pod.GenerateName = name, set.Name+"-"
+	pod.Name = name
 	return pod
 }

@@ -192,6 +192,9 @@ func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error
 	if d.next != "" {
 		p.Replaced(d.next, d.pod.Name)
 	}
+	if d.bars != (refused{}) {
+		r.refusals.bar(p.Parent.GetUID(), d.bars)
+	}
 	return r.pods.Remove(ctx, p, d.pod, d.reason)
 }
 

@@ -35,6 +35,8 @@ type facts struct {
 	hold bool
 	// pause returns how long a pod that ended stays before it is replaced. Nil means that none does.
 	pause func(pod string) pass.Wait
+	// barred are the pods that cannot come from a revision: see refusals.go.
+	barred map[refused]bool
 	// lost are the names of revisions that pods come from and that were deleted or cannot be read.
 	lost map[string]bool
 }
@@ -86,6 +88,8 @@ type deletion struct {
 	reason string
 	// next is the revision that is asked for, if the pod ended by itself; else it is empty.
 	next string
+	// bars is the pod that must not come from its revision again, zero if it may.
+	bars refused
 	// owners are to be set first, or the claims of a condemned pod would not be deleted with it.
 	owners []ownerChange
 }

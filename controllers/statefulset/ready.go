@@ -58,15 +58,25 @@ func neverReady(pod *corev1.Pod) bool {
 // failing reports whether a pod will not become ready as it is, by what its kubelet and the scheduler say now: a
 // container of it, an init container included, cannot be started or ended with an error, or no node can take the pod. A
 // pod that is only slow is not failing, however long it takes.
-func failing(pod *corev1.Pod) bool {
+func failing(pod *corev1.Pod) bool { return fails(pod, containerFails) }
+
+// unstarted reports whether a pod fails before it runs: no node can take it, or a container of it waits and has never
+// run. A crash does not count, because the container may start later.
+func unstarted(pod *corev1.Pod) bool {
+	return fails(pod, func(c corev1.ContainerStatus) bool {
+		waits := c.State.Waiting
+		return waits != nil && waits.Reason != "CrashLoopBackOff" && c.RestartCount == 0 && containerFails(c)
+	})
+}
+
+func fails(pod *corev1.Pod, container func(corev1.ContainerStatus) bool) bool {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return true
 		}
 	}
-	return slices.ContainsFunc(pod.Status.InitContainerStatuses, containerFails) ||
-		slices.ContainsFunc(pod.Status.ContainerStatuses, containerFails)
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, container) || slices.ContainsFunc(pod.Status.ContainerStatuses, container)
 }
 
 // failures are the reasons for which kubelets report that a container waits and cannot be started. Any other reason

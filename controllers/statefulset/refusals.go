@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file remembers since when the API server has refused a pod, so that one refusal which passes, a policy on its
-// way or a registry that answers 429, does not put another revision in the place of the one that runs. Losing it costs
-// a minute.
+// This file remembers which pods cannot come from a revision: the API server has refused them for a minute, or they
+// could not start. A refusal that passes, such as a registry that answers 429, does not count. A process that loses
+// this memory waits for a minute again, or creates one more pod that cannot start.
 
 // lasting is how long a refusal has to last before a pod comes from another revision. There are some ten tries in that
 // time.
 const lasting = time.Minute
 
-// refusals are since when pods are refused, by set and by the revision that they are to come from. It is safe for
-// concurrent use.
+// refusals are since when pods are refused, by set and by the revision that they are to come from. The time is zero if
+// they could not start. It is safe for concurrent use.
 type refusals struct {
 	mu    sync.Mutex
 	since map[types.UID]map[refused]time.Time
@@ -32,20 +32,44 @@ type refused struct {
 func (r *refusals) last(set types.UID, pod refused, now time.Time) (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.since == nil {
-		r.since = map[types.UID]map[refused]time.Time{}
-	}
-	of := r.since[set]
-	if of == nil {
-		of = map[refused]time.Time{}
-		r.since[set] = of
-	}
+	of := r.of(set)
 	began, known := of[pod]
 	if !known {
 		began = now
 		of[pod] = now
 	}
 	return began.Add(lasting).Sub(now)
+}
+
+// bar notes that a pod of that revision cannot start.
+func (r *refusals) bar(set types.UID, pod refused) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of(set)[pod] = time.Time{}
+}
+
+// barred returns the pods that could not start.
+func (r *refusals) barred(set types.UID) map[refused]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[refused]bool{}
+	for pod, since := range r.since[set] {
+		if since.IsZero() {
+			out[pod] = true
+		}
+	}
+	return out
+}
+
+// of returns what is known of a set. The caller holds the lock.
+func (r *refusals) of(set types.UID) map[refused]time.Time {
+	if r.since == nil {
+		r.since = map[types.UID]map[refused]time.Time{}
+	}
+	if r.since[set] == nil {
+		r.since[set] = map[refused]time.Time{}
+	}
+	return r.since[set]
 }
 
 // end drops what is known of a pod that was created.

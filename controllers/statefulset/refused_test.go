@@ -139,6 +139,29 @@ func TestRefusedOnce(t *testing.T) {
 	}
 }
 
+// TestALostPodThatNoNodeTakes: the nodes that the current revision selects were deleted. A pod that was lost before its
+// turn comes from the update revision, and the rollout ends.
+func TestALostPodThatNoNodeTakes(t *testing.T) {
+	for name, policy := range map[string]setOption{"in order": replicas(3), "parallel": parallel} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, between(t, []setOption{policy}, pod(0, "a", unschedulable), pod(1, "a"), pod(2, "b"))...)
+			w.mustReconcile()
+			if got := w.images(); got != "web:a web:b" {
+				t.Fatalf("the pod that cannot start is still there: %s", got)
+			}
+			w.mustReconcile()
+			if got := w.images(); got != "web:b web:a web:b" {
+				t.Fatalf("the new pod comes from the old template: %s", got)
+			}
+			w.settle()
+			w.rounds(4)
+			if got := w.images(); got != thrice("web:b") {
+				t.Errorf("the rollout ends with %s", got)
+			}
+		})
+	}
+}
+
 // Where both revisions are refused, both refusals are said, and nothing is made.
 func TestRefusedBothRevisions(t *testing.T) {
 	w := newWorld(t, between(t, nil, pod(1, "a"), pod(2, "b"))...).reviewed(func(*corev1.Pod) error { return banned })

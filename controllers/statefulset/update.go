@@ -86,6 +86,12 @@ func (p *planner) unit(i int) rollout.Unit {
 		u.New = instance
 	case p.recreates():
 		u.Old, u.Stays = instance, "all pods of other revisions are deleted at the same time"
+	case p.unstartable(i):
+		p.remove(deletion{
+			pod: s.pod, bars: refused{s.ordinal, instance.Revision},
+			reason: fmt.Sprintf("it comes from revision %s, was never ready and cannot start; pods of revision %s are available",
+				instance.Revision, p.update.name),
+		})
 	case p.misguided(i):
 		p.remove(deletion{pod: s.pod, reason: fmt.Sprintf("it comes from revision %s, was never ready, and would come from %s now",
 			instance.Revision, p.sourceOf(i).name)})
@@ -94,6 +100,16 @@ func (p *planner) unit(i int) rollout.Unit {
 		u.Stays = p.stays(i)
 	}
 	return u
+}
+
+// unstartable reports whether the old pod of a slot was never ready and cannot start, while a pod of the update
+// revision is available. Examples are a node pool or an image that was deleted. Under OrderedReady the rollout waits
+// for this pod and may never reach it.
+func (p *planner) unstartable(i int) bool {
+	s := p.slots[i]
+	return p.around.proven && !p.hold && !p.onDelete() && i >= p.partition && p.policy() != replaceNone &&
+		revisionOf(s.pod) == p.current.name && p.sourceOf(i).name == p.current.name &&
+		neverReady(s.pod) && unstarted(s.pod) && (!p.ordered || p.around.down >= i)
 }
 
 // misguided reports whether an old pod that was never ready would be created from another revision now, and the rolling

@@ -110,7 +110,7 @@ func (r *renderer) describe(key check.Key, o client.Object) string {
 	switch node := nodeOf(o); {
 	case owner.Kind == "DaemonSet" && node != "":
 		return k.Word + " of " + owner.Name + " on " + node + at
-	case o.GetGenerateName() != "":
+	case o.GetGenerateName() != "" && owner.Kind != "StatefulSet":
 		return k.Word + " of " + owner.Name + at
 	}
 	return k.Word + " " + key.Name + at
