@@ -3,6 +3,7 @@ package fault_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,7 +39,7 @@ func failing(s fault.Scenario) fault.Scenario {
 func brokenDaemons() fault.Scenario {
 	return failing(fault.Scenario{
 		Name:   "daemonset that is brought back",
-		Drive:  steps(create, patch([]byte(asksForUndo)), patch(imagePatch("app:broken"))),
+		Drive:  steps(create, patch([]byte(asksForUndo)), watched(kinds.DaemonSet.Parents), patch(imagePatch("app:broken"))),
 		Ended:  steps(broughtBack(kinds.DaemonSet.Parents), ended("app:1")),
 		AtRest: revisionsAre("2,3"),
 	})
@@ -51,6 +52,7 @@ func brokenSet() fault.Scenario {
 		Drive: steps(
 			createSet(func(*appsv1.StatefulSetSpec) {}),
 			patchSet([]byte(asksForUndo)),
+			watched(kinds.StatefulSet.Parents),
 			patchSet(imagePatch("app:broken")),
 		),
 		Ended: steps(broughtBack(kinds.StatefulSet.Parents), setEnded("app:1", "app:1")),
@@ -65,6 +67,22 @@ func brokenCats() fault.Scenario {
 			set.SetAnnotations(map[string]string{pass.ProgressDeadlineAnnotation: "2s", history.OnDeadlineAnnotation: "undo"})
 		}), editCats(catImage("app:broken"))),
 		Ended: steps(broughtBack(catset.Resource), catsEnded("app:1")),
+	})
+}
+
+// watched waits until the status of a parent has a rollout with a deadline. A rollback goes to the revision that was
+// complete there.
+func watched(resource schema.GroupVersionResource) step {
+	return until("the condition Stalled", func(ctx context.Context, e *fault.Env) error {
+		parent, err := dynamic.NewForConfigOrDie(e.User).Resource(resource).Namespace(e.Namespace).Get(ctx, "swept", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		conditions, _, _ := unstructured.NestedSlice(parent.Object, "status", "conditions")
+		if !slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == pass.Stalled }) {
+			return fmt.Errorf("conditions %v", conditions)
+		}
+		return nil
 	})
 }
 
