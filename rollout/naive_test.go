@@ -35,6 +35,17 @@ func naive(units []rollout.Unit, s rollout.Strategy) []string {
 			t, out = surged, append(out, "Create "+u.Key)
 		}
 	}
+	for i, u := range units { // the rest of MaxUnavailable ends surges
+		if u.Old == nil || u.New == nil || u.Crowded || s.Paused || u.Held || u.Stays != "" || u.Leaving || t.now[i].Old == nil {
+			continue
+		}
+		after := t
+		after.now = slices.Clone(t.now)
+		after.now[i].Old = nil
+		if u.Old.Available && unavailable(after.now)+after.gone() <= s.MaxUnavailable || !u.Old.Available && s.MaxSurge == 0 {
+			t, out = after, append(out, "Delete "+u.Key)
+		}
+	}
 	return out
 }
 

@@ -147,6 +147,7 @@ func New(units []Unit, s Strategy) Plan {
 	for _, u := range units {
 		p.visit(u)
 	}
+	p.spendRest(units)
 	p.Steps = append(p.free, p.Steps...)
 	return p.Plan
 }
@@ -260,6 +261,28 @@ func (p *planner) finishSurge(u Unit) {
 		})
 	default:
 		p.wait(u, fmt.Sprintf("%s is not available yet", u.New.Name))
+	}
+}
+
+// spendRest replaces units that hold both within the rest of MaxUnavailable, as if they held the old instance only. A
+// new instance may be unable to start beside the old one, which may use its host port or the room on its node. Users
+// turn the surge off then.
+func (p *planner) spendRest(units []Unit) {
+	for _, u := range units {
+		surges := u.Old != nil && u.New != nil && !u.Crowded && !u.New.Available && u.Old.serves()
+		if !surges || u.Held || u.Stays != "" || u.Leaving || p.Paused {
+			continue
+		}
+		reason := "it comes from revision " + u.Old.Revision
+		switch {
+		case u.Old.Available && p.unavailable < p.MaxUnavailable:
+			p.unavailable++
+			reason += fmt.Sprintf(" (unavailable %d of %d)", p.unavailable, p.MaxUnavailable)
+		case u.Old.Available, p.MaxSurge > 0:
+			continue
+		}
+		p.Waiting = slices.DeleteFunc(p.Waiting, func(w Wait) bool { return w.Unit == u.Key })
+		p.step(Step{Verb: Delete, Unit: u.Key, Instance: u.Old.Name, Reason: reason})
 	}
 }
 

@@ -104,6 +104,29 @@ func TestSurge(t *testing.T) {
 			rollout.Strategy{MaxUnavailable: 1},
 			[]string{"0/1 updated, 1 available, 0 not", `Delete "a1" on n1: b1 took its place on n1 and is available`},
 		},
+		{
+			"a new one that does not start beside the old one replaces it, once the surge is turned off",
+			[]rollout.Unit{
+				{Key: "n1", Old: up("a1"), New: down("b1")},
+				{Key: "n2", Old: up("a2"), New: down("b2")},
+				{Key: "n3", Old: up("a3"), New: down("b3"), Held: true},
+				{Key: "n4", Old: up("a4"), New: down("b4"), Stays: "its replacement failed"},
+			},
+			rollout.Strategy{MaxUnavailable: 1},
+			[]string{
+				"0/4 updated, 4 available, 0 not", `Delete "a1" on n1: it comes from revision r1 (unavailable 1 of 1)`,
+				"wait n2: b2 is not available yet", "wait n3: b3 is not available yet", "wait n4: b4 is not available yet",
+			},
+		},
+		{
+			"with both budgets, it does so when nothing else needs the budget",
+			[]rollout.Unit{{Key: "n1", Old: up("a1"), New: down("b1")}, {Key: "n2", Old: up("a2")}},
+			rollout.Strategy{MaxUnavailable: 1, MaxSurge: 1},
+			[]string{
+				"0/2 updated, 2 available, 0 not", `Delete "a2" on n2: it comes from revision r1 (unavailable 1 of 1)`,
+				"wait n1: b1 is not available yet",
+			},
+		},
 	} {
 		t.Run(c.name, c.run)
 	}
