@@ -244,25 +244,24 @@ func (p *planner) replace(s slot) {
 // fill plans a pod for an ordinal that has none.
 func (p *planner) fill(i int) {
 	s := p.slots[i]
-	defer p.blockf("%s does not exist", s.name)
 	if p.ordered && p.blocked != "" {
 		return
 	}
 	if pod := p.conflicting[s.name]; pod != nil {
-		p.waitf(s.name, "another pod has the name, and belongs to %s; it is left alone", ownerName(pod))
+		p.missf(s, "another pod has the name, and belongs to %s; it is left alone", ownerName(pod))
 		p.LookAgain(pass.TakenRetry)
 		return
 	}
 	from := p.sourceOf(i)
 	if from.template == nil {
 		p.guarded = append(p.guarded, s.name)
-		p.waitf(s.name, "it is to come from revision %s, and %s", from.name, from.lost)
+		p.missf(s, "it is to come from revision %s, and %s", from.name, from.lost)
 		return
 	}
 	for _, name := range claimNames(p.set, s.ordinal) {
 		if claim, ok := p.facts.claims[name]; ok {
 			if why := staleFor(p.set, s.name, claim); why != "" {
-				p.waitf(s.name, "%s", why)
+				p.missf(s, "%s", why)
 				return
 			}
 		}
@@ -274,6 +273,13 @@ func (p *planner) fill(i int) {
 		}
 	}
 	p.Creates = append(p.Creates, c)
+	p.blockf("%s does not exist", s.name)
+}
+
+// missf waits for a pod that cannot be created now, and blocks what follows with the same reason.
+func (p *planner) missf(s slot, format string, args ...any) {
+	p.waitf(s.name, format, args...)
+	p.blockf("%s does not exist: %s", s.name, p.waits[len(p.waits)-1].Reason)
 }
 
 // failing reports whether there are pods of the update revision, and none of them is available: it does not work, as

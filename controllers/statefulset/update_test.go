@@ -141,6 +141,17 @@ func TestPlanRollout(t *testing.T) {
 	}
 }
 
+// TestARolloutBehindATakenName: what waits for a pod that cannot be created says why that is so.
+func TestARolloutBehindATakenName(t *testing.T) {
+	f := given(web(), pod(0, "a"), pod(2, "a"))
+	f.conflicting = map[string]*corev1.Pod{"web-1": pod(1, "a", func(p *corev1.Pod) { p.OwnerReferences = nil })}
+	p := mustPlan(t, f)
+	const want = "scaling comes first: web-1 does not exist: another pod has the name, and belongs to no controller; it is left alone"
+	if len(p.rollout.Waiting) == 0 || p.rollout.Waiting[0].Reason != want {
+		t.Errorf("%+v", p.rollout.Waiting)
+	}
+}
+
 func TestPlanOfABadStrategy(t *testing.T) {
 	if _, err := makePlan(given(web(atOnce("many")))); err == nil || !strings.Contains(err.Error(), "rollingUpdate.maxUnavailable") {
 		t.Errorf("%v", err)
