@@ -204,7 +204,7 @@ func (c *Controller) ReconcileParent(
 		return c.wait(ctx, m, "Dropped a pass", err.Error(), StaleRetry, longestStale), nil
 	case errors.Is(err, ownership.ErrGone): // the cache will show it, and a new one is enqueued by its own event
 		log.FromContext(ctx).V(1).Info("Dropped a pass", "reason", err.Error())
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: p.requeueAfter}, nil // a status write may wait
 	}
 	c.waits(m, 0)
 	m.again(p)

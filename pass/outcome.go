@@ -1,7 +1,7 @@
 package pass
 
 import (
-	"fmt"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -43,11 +43,28 @@ func OverQuota(err error) bool {
 }
 
 // AsNamespaceTerminating turns the error of a create in a terminating namespace into one that wraps
-// [ownership.ErrGone]. That is no failure: nothing can be created there any more, so the pass is to be dropped. It
-// returns every other error as it is. It is for a single error, not for joined ones.
+// [ownership.ErrGone]: nothing can be created there again, so that the pass is not retried. It returns every other
+// error unchanged. Call it with a single error.
 func AsNamespaceTerminating(err error) error {
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err
 	}
-	return fmt.Errorf("%w: its namespace is being deleted: %w", ownership.ErrGone, err)
+	return &namespaceTerminatingError{err}
+}
+
+type namespaceTerminatingError struct{ err error }
+
+func (e *namespaceTerminatingError) Error() string {
+	return "its namespace is being deleted: " + e.err.Error()
+}
+
+func (e *namespaceTerminatingError) Unwrap() []error { return []error{ownership.ErrGone, e.err} }
+
+// Unreported reports whether a pass whose writes failed must not write a status: see [IsStale]. A pass in a terminating
+// namespace writes one, because the parent may stay there for a long time while its children are deleted.
+func Unreported(failed error) bool {
+	if _, ok := errors.AsType[*namespaceTerminatingError](failed); ok {
+		return errors.Is(failed, ownership.ErrStale)
+	}
+	return IsStale(failed)
 }

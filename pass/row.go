@@ -85,7 +85,7 @@ func (w Row[P]) Run(ctx context.Context, p *Pass) error {
 	}
 	failed := w.Act(ctx, plan)
 	p.NoteUnknownOutcome(failed)
-	if IsStale(failed) {
+	if Unreported(failed) {
 		return failed
 	}
 	failed = errors.Join(altered, failed)

@@ -64,7 +64,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		}
 		status, failed = r.act(ctx, p, o, plan, labelOf(recorded))
 		p.NoteUnknownOutcome(failed)
-		if pass.IsStale(failed) {
+		if pass.Unreported(failed) {
 			return failed
 		}
 	}

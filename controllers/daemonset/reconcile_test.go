@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,32 @@ func (s *server) ds() *appsv1.DaemonSet {
 		s.t.Fatal(err)
 	}
 	return &ds
+}
+
+// TestANamespaceThatIsTerminating: pods that go there do not come back, and the status reports it. Parents may stay in
+// such a namespace for days.
+func TestANamespaceThatIsTerminating(t *testing.T) {
+	w := newWorld(t, agent(), node("n1"), node("n2"))
+	w.mustReconcile()
+	w.settle()
+	w.mustReconcile()
+	if err := w.Raw.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("default")); err != nil {
+		t.Fatal(err)
+	}
+	refused := apierrors.NewForbidden(podResource, "", errors.New("the namespace is being terminated"))
+	refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	w.Before = fakeserver.Refuse("create", "Pod", refused)
+	w.clock.Step(time.Minute)
+	w.mustReconcile() // no error, which would be retried
+	status := w.ds().Status
+	if status.CurrentNumberScheduled != 0 || status.NumberAvailable != 0 {
+		t.Errorf("%+v", status)
+	}
+	if !slices.ContainsFunc(status.Conditions, func(c appsv1.DaemonSetCondition) bool {
+		return c.Type == ConditionUpdated && strings.Contains(c.Message, "its namespace is being deleted")
+	}) {
+		t.Errorf("%+v", status.Conditions)
+	}
 }
 
 // edit changes the DaemonSet's spec as a person would.

@@ -72,7 +72,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	}
 	failed := r.act(ctx, p, o, plan)
 	p.NoteUnknownOutcome(failed)
-	if pass.IsStale(failed) {
+	if pass.Unreported(failed) {
 		return failed
 	}
 	failed = errors.Join(altered, failed)

@@ -132,14 +132,14 @@ func TestInvalidTemplate(t *testing.T) {
 	}
 }
 
-// TestNamespaceGoing: what cannot succeed is not tried again, and nobody is told.
+// TestNamespaceGoing: what cannot succeed is not tried again, and the status reports why.
 func TestNamespaceGoing(t *testing.T) {
 	w := newWorld(t, replicaSets, web(5))
 	err := apierrors.NewForbidden(podsResource, "web-x", errors.New("the namespace is going"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	w.Before = fakeserver.Refuse("create", "Pod", err)
 	w.mustReconcile()
-	if len(w.Calls("create")) != 1 || len(w.events.Events()) != 0 || w.failure() != "" {
+	if len(w.Calls("create")) != 1 || len(w.events.Events()) != 0 || !strings.HasPrefix(w.failure(), "True FailedCreate: its namespace is being deleted") {
 		t.Errorf("%v, events %v, condition %q", w.Calls("create"), w.events.Events(), w.failure())
 	}
 }
