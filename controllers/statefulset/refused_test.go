@@ -162,6 +162,26 @@ func TestALostPodThatNoNodeTakes(t *testing.T) {
 	}
 }
 
+// TestARestartBeforeTheLostPodIsBack: the process ends between the deletion and the creation, and its memory with it. It
+// costs one more pod that cannot start.
+func TestARestartBeforeTheLostPodIsBack(t *testing.T) {
+	w := newWorld(t, between(t, nil, pod(0, "a", unschedulable), pod(1, "a"), pod(2, "b"))...)
+	w.mustReconcile()
+	w.r = newReconciler(w.r.Config, false)
+	w.mustReconcile()
+	if got := w.images(); got != "web:a web:a web:b" {
+		t.Fatal(got)
+	}
+	again := w.pod(0)
+	unschedulable(again)
+	w.must(w.Raw.Status().Update(t.Context(), again))
+	w.mustReconcile()
+	w.mustReconcile()
+	if got := w.images(); got != "web:b web:a web:b" {
+		t.Error(got)
+	}
+}
+
 // Where both revisions are refused, both refusals are said, and nothing is made.
 func TestRefusedBothRevisions(t *testing.T) {
 	w := newWorld(t, between(t, nil, pod(1, "a"), pod(2, "b"))...).reviewed(func(*corev1.Pod) error { return banned })
