@@ -11,12 +11,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/fakeserver"
-	"github.com/cairn-dev/cairn/ownership"
 )
 
 func TestNodeEvents(t *testing.T) {
@@ -51,70 +48,6 @@ func TestNodeEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.nodeEvents(), c.before, c.after)); diff != "" {
-				t.Errorf("woken (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// A DaemonSet of the same name inherits nothing (X1): neither unseen writes nor the check of the cache.
-func TestOwnEvents(t *testing.T) {
-	again := agent(func(ds *appsv1.DaemonSet) { ds.UID = "again" })
-	for name, c := range map[string]struct {
-		before, after client.Object
-		woken         []string
-		forgotten     bool
-	}{
-		"created":  {nil, agent(), []string{"default/agent"}, false},
-		"updated":  {agent(), agent(), []string{"default/agent"}, false},
-		"replaced": {agent(), again, []string{"default/agent"}, true},
-		"deleted":  {agent(), nil, []string{}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := worldOf(newServer(t), nil, map[schema.GroupResource]ownership.Store{podResource: &store{version: "1"}})
-			w.r.Consistency.WroteAt("agent-uid", podResource, pod("n1", hashNew, func(p *corev1.Pod) { p.ResourceVersion = "5" }))
-			confirm := func(cached ...client.Object) string {
-				why, err := w.r.pods.Fresh.Confirm(t.Context(), agent(), labels.SelectorFromSet(labels.Set{"app": "agent"}), cached)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return why
-			}
-			if why := confirm(); why != "" {
-				t.Fatal(why)
-			}
-			if diff := cmp.Diff(c.woken, fakeserver.Woken(t.Context(), w.r.ParentEvents(), c.before, c.after)); diff != "" {
-				t.Errorf("woken (-want +got):\n%s", diff)
-			}
-			confirmed := confirm(pod("n1", hashNew)) == "" // there is no such pod, so only a memory says so
-			if unseen := w.r.Consistency.Unseen("agent-uid") != ""; unseen == c.forgotten || confirmed == c.forgotten {
-				t.Errorf("unseen writes: %v, confirmed: %v", unseen, confirmed)
-			}
-		})
-	}
-}
-
-func TestChildEvents(t *testing.T) {
-	everything := agent(func(ds *appsv1.DaemonSet) {
-		ds.Name, ds.UID, ds.Spec.Selector = "everything", "e", &metav1.LabelSelector{}
-	})
-	elsewhere := agent(func(ds *appsv1.DaemonSet) { ds.Namespace, ds.UID = "other", "o" })
-	twin := agent(func(ds *appsv1.DaemonSet) { ds.Name, ds.UID = "twin", "t" })
-	w := newWorld(t, agent(), everything, elsewhere, twin)
-	orphan := pod("n1", hashNew)
-	orphan.OwnerReferences = nil
-	foreign := pod("n1", hashNew, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "old-uid" })
-	for name, c := range map[string]struct {
-		child client.Object
-		want  []string
-	}{
-		"ours":              {pod("n1", hashNew), []string{"default/agent"}},
-		"of our namesake":   {foreign, []string{}},
-		"a matching orphan": {orphan, []string{"default/agent", "default/twin"}},
-		"another orphan":    {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}, []string{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, fakeserver.Woken(t.Context(), w.r.Parents().Router().Handler(), nil, c.child)); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 		})

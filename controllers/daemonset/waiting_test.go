@@ -3,14 +3,11 @@ package daemonset
 // Passes that rest on an old read wait, and write nothing.
 
 import (
-	"errors"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
@@ -96,36 +93,5 @@ func TestStaleRead(t *testing.T) {
 	s.edit(image("agent:2"))
 	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
 		t.Errorf("result %+v, wrote %v, events %v", result, w.Writes(), w.events.Events())
-	}
-}
-
-// TestGoneParent: the DaemonSet that the cache shows is gone, going, or another one by now, and an orphan would be
-// adopted for it (kubernetes#42639). The pass is dropped without an error; the cache will show it, and that wakes us.
-func TestGoneParent(t *testing.T) {
-	orphan := func(p *corev1.Pod) { p.OwnerReferences = nil }
-	objects := func(more ...client.Object) []client.Object {
-		return append(three(), append(more, pod("n1", "one", orphan))...)
-	}
-	for name, change := range map[string]func(*appsv1.DaemonSet, *server) error{
-		"gone": func(ds *appsv1.DaemonSet, s *server) error { return s.Raw.Delete(t.Context(), ds) },
-		"going": func(ds *appsv1.DaemonSet, s *server) error {
-			ds.Finalizers = []string{"example.com/wait"}
-			return errors.Join(s.Raw.Update(t.Context(), ds), s.Raw.Delete(t.Context(), ds))
-		},
-		"another one": func(ds *appsv1.DaemonSet, s *server) error {
-			again := agent(func(ds *appsv1.DaemonSet) { ds.UID = "new-uid" })
-			return errors.Join(s.Raw.Delete(t.Context(), ds), s.Raw.Create(t.Context(), again))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newServer(t, objects(stored(t, "agent:1", "one", 1))...)
-			w := worldOf(s, newServer(t, objects(stored(t, "agent:1", "one", 1))...).Raw, nil)
-			if err := change(s.ds(), s); err != nil {
-				t.Fatal(err)
-			}
-			if result := w.mustReconcile(); result != (reconcile.Result{}) || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
-				t.Errorf("result %+v, wrote %v, events %v", result, w.Writes(), w.events.Events())
-			}
-		})
 	}
 }

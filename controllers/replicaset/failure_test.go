@@ -350,17 +350,3 @@ func TestSelector(t *testing.T) {
 		})
 	}
 }
-
-// TestStatusRace: a status that rests on an old read is dropped, and the pass is made again (S2).
-func TestStatusRace(t *testing.T) {
-	w := newWorld(t, replicaSets, web(1), pod("a"))
-	w.Before = fakeserver.Refuse("patch status", "ReplicaSet", apierrors.NewConflict(replicaSets.Resource, "web", errors.New("changed")))
-	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry {
-		t.Errorf("again in %v", result.RequeueAfter)
-	}
-	for _, call := range w.Calls("patch status") {
-		if call.Version == "" {
-			t.Errorf("a status without a version: %s", call.Body)
-		}
-	}
-}

@@ -162,8 +162,8 @@ func TestALostPodThatNoNodeTakes(t *testing.T) {
 	}
 }
 
-// TestARestartBeforeTheLostPodIsBack: the process ends between the deletion and the creation, and its memory with it. It
-// costs one more pod that cannot start.
+// TestARestartBeforeTheLostPodIsBack: the process ends between the deletion and the creation and loses its memory. It
+// creates one more pod that cannot start.
 func TestARestartBeforeTheLostPodIsBack(t *testing.T) {
 	w := newWorld(t, between(t, nil, pod(0, "a", unschedulable), pod(1, "a"), pod(2, "b"))...)
 	w.mustReconcile()

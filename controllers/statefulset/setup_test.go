@@ -76,18 +76,6 @@ func TestPodEventsByName(t *testing.T) {
 	}
 }
 
-func TestOrphansWakeWhoMayAdopt(t *testing.T) {
-	w := newWorld(t, web(), web(func(set *appsv1.StatefulSet) {
-		set.Name = "other"
-		set.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
-	}))
-	orphan := pod(0, "a")
-	orphan.OwnerReferences = nil
-	if diff := cmp.Diff([]string{"default/web"}, fakeserver.Woken(t.Context(), w.r.Parents().Router().Handler(), nil, orphan)); diff != "" {
-		t.Errorf("woken (-want +got):\n%s", diff)
-	}
-}
-
 // store is an informer's store as far as the consistency store looks at it.
 type store struct{ version string }
 
