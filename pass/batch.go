@@ -96,6 +96,13 @@ func lastFailedLast[T any](p *Pass, w Writes[T]) ([]T, func(T) error) {
 	}
 }
 
+// Failed reports whether the write of that name failed in the last pass: see [Writes]. A planner that chooses among
+// equals chooses another one then, so that a single write that is always refused does not stop a rollout.
+func (p *Pass) Failed(name string) bool {
+	_, failed := p.memory.failed[name]
+	return failed
+}
+
 // Each does f for all items, as many as [AtOnce] at a time, and returns the errors, joined.
 func Each[T any](items []T, f func(T) error) error {
 	errs := make([]error, len(items))

@@ -56,7 +56,7 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 			if err != nil {
 				return nil, err
 			}
-			f.hold = hold
+			f.hold, f.failed = hold, p.Failed
 			plan, err := makePlan(f)
 			if err != nil {
 				return nil, pass.Refusef("InvalidStrategy", "%w", err)

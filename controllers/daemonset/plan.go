@@ -40,6 +40,8 @@ type facts struct {
 	// one that it replaces; and the UIDs of all pods that are there or remembered, by their names, which no new pod gets.
 	// It costs what there are pods, so it is for passes that create some.
 	past func() (last, seen map[string]types.UID)
+	// failed reports whether the last write of that name failed: a pod's name, or the node's for a creation. Nil means no.
+	failed func(name string) bool
 	// now is when the facts were gathered.
 	now time.Time
 	// backoff returns how long a failed pod on a node must stay before it is replaced by one of the update revision; zero
@@ -110,6 +112,9 @@ func makePlan(f facts) (*plan, error) {
 		}
 	}
 	p.strays()
+	if f.failed != nil {
+		slices.SortStableFunc(units, func(a, b rollout.Unit) int { return pass.TrueFirst(!p.refused(a), !p.refused(b)) })
+	}
 	p.rollout = rollout.New(units, budget)
 	if p.hold {
 		p.counts.updated, p.rollout.Steps = 0, nil // without the update revision no pod is up to date, and none is replaced
@@ -119,6 +124,11 @@ func makePlan(f facts) (*plan, error) {
 		p.Creates = nil // there is no template to create a pod from
 	}
 	return p.plan, nil
+}
+
+// refused reports whether the last step of a node failed. Other nodes come first then.
+func (f *facts) refused(u rollout.Unit) bool {
+	return f.failed(u.Key) || u.Old != nil && f.failed(u.Old.Name)
 }
 
 // budgetOf resolves the percentages of the update strategy against the nodes that should run a pod.

@@ -254,3 +254,47 @@ func TestALostAdoptionIsRepeated(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusedNodeStopsNoOther: admission refuses the deletion of one pod, or the creation of pods for one node. The
+// rollout goes on with the other nodes, as upstream's does, whose order is random.
+func TestARefusedNodeStopsNoOther(t *testing.T) {
+	for name, strategy := range map[string]dsOption{"a deletion": rolling(1, 0), "a creation beside the old pod": rolling(0, 1)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, agent(strategy), node("n1"), node("n2"), node("n3"))
+			w.mustReconcile()
+			w.settle()
+			w.mustReconcile()
+			denied := apierrors.NewForbidden(podResource, "", errors.New("it is protected"))
+			protected := ""
+			for _, pod := range w.pods() {
+				if at, _ := nodeOf(pod); at == "n1" {
+					protected = pod.Name
+				}
+			}
+			w.Before = func(c fakeserver.Call) error {
+				if pod, ok := c.Object.(*corev1.Pod); ok && c.Verb == "create" {
+					if at, _ := nodeOf(pod); at == "n1" {
+						return denied
+					}
+				}
+				if c.Verb == "delete" && c.Name == protected {
+					return denied
+				}
+				return nil
+			}
+			w.edit(image("agent:2"))
+			for range 20 {
+				_, _ = w.reconcile()
+				w.settle()
+			}
+			want := map[string]int{"agent:1": 1, "agent:2": 2}
+			got := map[string]int{}
+			for _, pod := range w.pods() {
+				got[pod.Spec.Containers[0].Image]++
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("images (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
