@@ -22,7 +22,7 @@ func children(fleet *Fleet) ([]client.Object, error) {
 	out := make([]client.Object, 0, fleet.Spec.Replicas)
 	for i := fleet.Spec.Replicas - 1; i >= 0; i-- {
 		pod := &corev1.Pod{ObjectMeta: fleet.Spec.Template.ObjectMeta, Spec: fleet.Spec.Template.Spec}
-		pod.Name = fmt.Sprintf("%s-%d", fleet.Name, i)
+		pod.GenerateName, pod.Name = fleet.Name+"-", fmt.Sprintf("%s-%d", fleet.Name, i)
 		pod.Spec.Hostname = pod.Name
 		pod.Labels = map[string]string{appsv1.StatefulSetPodNameLabel: pod.Name, appsv1.PodIndexLabel: strconv.Itoa(int(i))}
 		maps.Copy(pod.Labels, fleet.Spec.Template.Labels)
