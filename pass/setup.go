@@ -90,8 +90,9 @@ func (c *Controller) Parents() ownership.Parents {
 func (c *Controller) Watch(mgr ctrl.Manager, workers int) *ctrlbuilder.Builder {
 	children := c.ChildEvents(c.Parents().Router())
 	b := ctrl.NewControllerManagedBy(mgr).Named(c.Name).WithOptions(c.Options(cmp.Or(workers, 5))).Watches(c.New(), c.ParentEvents())
-	byName := func(a, b schema.GroupResource) int { return cmp.Compare(b.String(), a.String()) }
-	for _, resource := range slices.SortedFunc(maps.Keys(c.Owned), byName) { // the simulation repeats the order
+	// The order is the same each time, so that the simulation of a seed can be repeated. Pods come before revisions.
+	descending := func(a, b schema.GroupResource) int { return cmp.Compare(b.String(), a.String()) }
+	for _, resource := range slices.SortedFunc(maps.Keys(c.Owned), descending) {
 		b = b.Watches(c.Owned[resource], children)
 	}
 	return b

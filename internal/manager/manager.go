@@ -126,7 +126,7 @@ type Options struct {
 	NamedAccounts bool
 	// AllowVersionSkew starts controllers on an API server that is too new for them, or too old, as [SkewError] says.
 	AllowVersionSkew bool
-	// Clock is what controllers of schedules go by, for tests of what happens at a time. Nil means the system's.
+	// Clock is the clock of the controllers of Kubernetes' kinds, for tests. Nil means the system's.
 	Clock clock.PassiveClock
 	// Logger gets structured logs. The zero value discards them.
 	Logger logr.Logger
