@@ -48,6 +48,8 @@ type observed struct {
 	now       time.Time
 	// pause is that of children which have failed: see [pass.Pass.Pause].
 	pause func(revision, place string) pass.Wait
+	// failed reports whether the last write of that name failed: see [pass.Pass.Failed].
+	failed func(name string) bool
 	// genuine says of a revision that somebody may have planted that nobody has.
 	genuine func(revision.Revision) bool
 }
@@ -66,7 +68,7 @@ type position struct {
 
 // gather reads the children and revisions of a parent, and claims what is its own.
 func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*observed, error) {
-	o := &observed{parent: parent, completed: map[types.UID]bool{}, now: p.Now(), pause: p.Pause}
+	o := &observed{parent: parent, completed: map[types.UID]bool{}, now: p.Now(), pause: p.Pause, failed: p.Failed}
 	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, parent, e) }
 	var err error
 	if o.selector, err = r.selector(parent); err != nil || o.selector.Empty() {
@@ -89,10 +91,9 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 	}
 	stored, err := r.log.ClaimObjects(ctx, parent, o.selector)
 	for _, s := range stored {
-		o.entries = append(o.entries, r.log.Revision(s))
 		o.completed[s.GetUID()] = s.GetAnnotations()[history.CompletedAnnotation] != ""
 	}
-	o.entries = revision.Sorted(o.entries)
+	o.entries = r.log.Revisions(parent, stored)
 	return o, err
 }
 

@@ -27,6 +27,8 @@ type facts struct {
 	minReady time.Duration
 	// applied are the children that belong to no revision, in the same order.
 	applied []application
+	// failed reports whether the last write to a child of that kind and name failed. Nil means no.
+	failed func(rule int, child client.Object) bool
 }
 
 // application is a child that is applied.

@@ -229,3 +229,18 @@ func happen(chance *rand.Rand, words []string, p *plan, broken, losses bool) []s
 	}
 	return out
 }
+
+// TestARefusedChildStopsNoOther: the last write to the first child was refused, its deletion or the creation beside it.
+func TestARefusedChildStopsNoOther(t *testing.T) {
+	for refused, strategy := range map[string]Strategy{"c0": {}, nameAt("c0", "1"): {MaxSurge: 1}, nameAt("c0", "2"): {MaxSurge: 1}} {
+		f := picture(strategy, "1 1 1")
+		f.failed = func(_ int, child client.Object) bool { return child.GetName() == refused }
+		want := "-c1"
+		if strategy.MaxSurge > 0 {
+			want = "+" + nameAt("c1", "2") + ":2"
+		}
+		if got := makePlan(f).does(); got != want {
+			t.Errorf("%s was refused: %s, want %s", refused, got, want)
+		}
+	}
+}

@@ -32,8 +32,8 @@ type Recorded[P client.Object] struct {
 	Reason string
 	// Revisions are all revisions of the parent, oldest first, the one that it asks for included.
 	Revisions []revision.Revision
-	// Warnings are what is wrong with the log and stops nothing: a revision that cannot be read, which is kept, or a dry
-	// run that the API server refused. They are for an event.
+	// Warnings are problems of the log that stop nothing. A revision cannot be decoded, deleted or labelled, or the API
+	// server refused a dry run. They are for an event.
 	Warnings []error
 
 	history *History[P]
@@ -137,6 +137,11 @@ func (h *History[P]) recorded(parent P, verdict *history.Verdict, stored *histor
 	}
 	if verdict.Full != nil {
 		r.Warnings = append(r.Warnings, verdict.Full)
+	}
+	for _, err := range []error{stored.Kept, stored.Unlabelled} {
+		if err != nil {
+			r.Warnings = append(r.Warnings, err)
+		}
 	}
 	return r
 }

@@ -116,6 +116,9 @@ func (p *planner) visit(s *slot) {
 	// Children are created before others are deleted: a surge beside one that is too many would make three of them.
 	left := len(old) + len(updated)
 	u.Crowded = len(old) > 1 || len(updated) > 1 || left > 0 && left < len(s.old)+len(s.updated)
+	if u.Old != nil && p.failed != nil {
+		u.Refused = p.failed(s.rule, old[0].object) || s.update != nil && p.failed(s.rule, s.update)
+	}
 	if u.Old != nil && u.New == nil && !u.Held {
 		u.Stays = p.stays(s, old[0])
 		if p.strategy.MaxSurge > 0 && p.most == 0 {

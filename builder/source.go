@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
@@ -17,7 +18,7 @@ import (
 // are not updated. Where the update revision could not be recorded, that is all there is.
 func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.Recorded) (facts, error) {
 	parent := o.parent.(P)
-	f := facts{strategy: o.strategy}
+	f := facts{strategy: o.strategy, failed: func(rule int, child client.Object) bool { return o.failed(describe(r.kinds[rule], child)) }}
 	for _, k := range r.kinds {
 		if k.minReady != nil {
 			f.minReady = max(f.minReady, k.minReady(o.parent))
@@ -109,7 +110,7 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 	}
 	live := revision.NewInUse(o.alive()...)
 	completed := func(e *revision.Revision) bool { return o.completed[e.UID] }
-	used := func(e *revision.Revision) bool { return live.Has(*e) }
+	used := func(e *revision.Revision) bool { return live.Names(e.Hash) }
 	for _, good := range []func(*revision.Revision) bool{
 		func(e *revision.Revision) bool { return used(e) && completed(e) },
 		used,
@@ -117,13 +118,13 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 	} {
 		for i := len(recorded.Entries) - 1; i >= 0; i-- {
 			e := &recorded.Entries[i]
-			if e.UID != update && e.Snapshot != nil && !e.Deleting && e.Hash != "" && !askedAgain(recorded, e) && good(e) {
+			if e.UID != update && e.Snapshot != nil && !e.Deleting && !askedAgain(recorded, e) && good(e) {
 				return e
 			}
 		}
 	}
 	if recorded.Update == nil {
-		return recorded.Newest(pass.Live(o.families), o.genuine)
+		return recorded.Newest(o.families, o.genuine)
 	}
 	return nil
 }

@@ -268,9 +268,12 @@ func (f *Apps) again(parent client.Object) map[string]any {
 	return f.Anew(parent)
 }
 
-// HashLabels implements [Format]: a revision without the label gets its own name as the value.
+// HashLabels implements [Format]. Children that name their revision need no label on it.
 func (f *Apps) HashLabels(r revision.Revision) map[string]string {
-	return map[string]string{f.HashLabel: revision.LabelValue(r.Name)}
+	if f.ChildLabel != "" && f.ChildLabel != f.HashLabel {
+		return nil
+	}
+	return map[string]string{f.HashLabel: r.Hash}
 }
 
 // Read implements [Format].

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
@@ -252,6 +253,94 @@ func TestLabelsThatAreEqual(t *testing.T) {
 	}
 	if len(labels) != 4 || labels["planted"] != "planted" || labels[ours.Labels["controller-revision-hash"]] != ours.Name {
 		t.Errorf("%v", labels)
+	}
+}
+
+// puttingBack is an API server whose admission puts a hash label back onto the revisions that are patched.
+type puttingBack struct {
+	client.Client
+
+	raw   client.Client
+	label string
+}
+
+func (c puttingBack) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if err := c.Client.Patch(ctx, o, patch, opts...); err != nil {
+		return err
+	}
+	o.GetLabels()["controller-revision-hash"] = c.label
+	return c.raw.Update(ctx, o)
+}
+
+// TestALabelThatCannotBeWritten: a planted revision has the hash label of the update revision. The API server refuses
+// to change that label, or admission restores it. Each revision has its own hash anyway, edits are recorded, and the
+// caller gets a [history.LabelError].
+func TestALabelThatCannotBeWritten(t *testing.T) {
+	ours := revisionOf(t, agent(""), "agent:2", 2)
+	label := ours.Labels["controller-revision-hash"]
+	for name, behind := range map[string]func(*server) client.Client{
+		"refused": func(s *server) client.Client {
+			s.Before = func(c fakeserver.Call) error {
+				if c.Name == "planted" {
+					return fail("patch", apierrors.NewForbidden(schema.GroupResource{}, c.Name, errors.New("keep it")))(c)
+				}
+				return nil
+			}
+			return s
+		},
+		"put back": func(s *server) client.Client { return puttingBack{s, s.Raw, label} },
+	} {
+		planted := revisionOf(t, agent(""), "agent:evil", 5)
+		planted.Name, planted.UID, planted.Labels["controller-revision-hash"] = "planted", "planted-uid", label
+		s := newServer(t, agent("agent:2"), ours.DeepCopy(), planted)
+		log := newLog(behind(s))
+		var failed *history.LabelError
+		_, recorded := mustPass(t, log, s.parent())
+		if !errors.As(recorded.Unlabelled, &failed) || failed.Revision != "planted" || recorded.Update.Hash != label {
+			t.Errorf("%s: %v, the update revision has hash %q", name, recorded.Unlabelled, recorded.Update.Hash)
+		}
+		_, recorded = mustPass(t, log, s.image("agent:3"))
+		if got := imageOf(t, s.stored()[recorded.Update.Name]); got != "agent:3" || recorded.Unlabelled == nil {
+			t.Errorf("%s: recorded %q, %v", name, got, recorded.Unlabelled)
+		}
+		for _, e := range resolve(t, log, s.parent()).Entries {
+			if (e.Hash == label) != (e.Name == ours.Name) {
+				t.Errorf("%s: %s has hash %q", name, e.Name, e.Hash)
+			}
+		}
+	}
+}
+
+// TestALabelThatIsTakenAway: admission strips the hash label of each revision of a StatefulSet. Its pods carry the name
+// of their revision, so nothing is written.
+func TestALabelThatIsTakenAway(t *testing.T) {
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "agent", UID: "agent-uid", Generation: 1},
+		Spec:       appsv1.StatefulSetSpec{Selector: agent("").Spec.Selector, Template: agent("agent:1").Spec.Template},
+	}
+	s := newServer(t, set.DeepCopy())
+	log := history.New(history.StatefulSet(), history.Options{Client: s, Indexed: true})
+	for range 2 {
+		entries, err := log.Claim(t.Context(), set, matching)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := log.Resolve(t.Context(), set, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded, err := log.Record(t.Context(), set, v, nil, nil)
+		if err != nil || recorded.Unlabelled != nil {
+			t.Fatalf("%+v, %v", recorded, err)
+		}
+		stored := s.stored()[recorded.Update.Name]
+		delete(stored.Labels, "controller.kubernetes.io/hash")
+		if err := s.Raw.Update(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.Writes()) != 1 {
+		t.Errorf("%v", s.Writes())
 	}
 }
 

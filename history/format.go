@@ -59,7 +59,7 @@ type Format interface { //nolint:interfacebloat // one contract: half of a forma
 	Name(parent client.Object, s *revision.Snapshot, collisions *int32) string
 	// Object returns the object that stores a snapshot of parent under that name: labelled, owned, and stamped.
 	Object(parent client.Object, s *revision.Snapshot, collisions *int32, number int64, stamp revision.Stamp) (client.Object, error)
-	// HashLabels returns the labels by which children find a revision that has none, nil if no label points at a revision.
+	// HashLabels returns the labels by which the children of a revision find it, nil if no label points at one.
 	HashLabels(r revision.Revision) map[string]string
 	// Read returns a stored object as package revision sees it. One that cannot be decoded has Err and no Snapshot.
 	Read(o client.Object) revision.Revision

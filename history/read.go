@@ -27,11 +27,11 @@ func (l *Log) Claim(ctx context.Context, parent client.Object, selector labels.S
 	if err != nil {
 		return nil, err
 	}
-	return l.read(claimed), nil
+	return l.Revisions(parent, claimed), nil
 }
 
-// ClaimObjects is [Log.Claim] for a caller who needs more of the stored objects than their revisions, which
-// [Log.Revision] says. It returns them in no particular order. They come from a cache and are not to be changed.
+// ClaimObjects is [Log.Claim] for a caller who needs more of the stored objects than their revisions. [Log.Revisions]
+// reads those. It returns them in no particular order. They come from a cache and are not to be changed.
 func (l *Log) ClaimObjects(ctx context.Context, parent client.Object, selector labels.Selector) ([]client.Object, error) {
 	found, err := l.candidates(ctx, parent, selector)
 	if err != nil {
@@ -93,7 +93,7 @@ func (l *Log) List(ctx context.Context, parent client.Object) ([]revision.Revisi
 	if err != nil {
 		return nil, err
 	}
-	return l.read(found), nil
+	return l.Revisions(parent, found), nil
 }
 
 // ListObjects is [Log.List] for a caller who needs more of the stored objects than their revisions, which
@@ -153,12 +153,14 @@ func (s *selecting) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return s.Reader.List(ctx, list, append(opts, s.by)...)
 }
 
-func (l *Log) read(objects []client.Object) []revision.Revision {
+// Revisions decodes stored objects, oldest first, and identifies them: see [revision.Identified]. objects are all
+// revisions of parent.
+func (l *Log) Revisions(parent client.Object, objects []client.Object) []revision.Revision {
 	out := make([]revision.Revision, 0, len(objects))
 	for _, o := range objects {
 		out = append(out, l.Revision(o))
 	}
-	return revision.Sorted(out)
+	return revision.Identified(parent.GetName(), revision.Sorted(out))
 }
 
 // stored lists the revisions that parent owns past every cache.

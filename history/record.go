@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/revision"
@@ -22,6 +23,9 @@ type Recorded struct {
 	// Kept says why a duplicate could not be deleted, nil if all were: report it, and try again. No child has its label
 	// any more, and nothing else waits for it.
 	Kept error
+	// Unlabelled is the [*LabelError] of a revision that could not be given its hash label, nil if there is none: report
+	// it, and try again. Nothing waits for it.
+	Unlabelled error
 	// CollisionCount is the count under which the revision got its name. It differs from the one given only if names
 	// had to be skipped; the caller then writes it to the parent's status.
 	CollisionCount *int32
@@ -51,10 +55,10 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 			return nil, err
 		}
 	}
-	if err := l.label(ctx, parent, v); err != nil {
+	var err error
+	if out.Unlabelled, err = l.label(ctx, parent, v); err != nil {
 		return nil, err
 	}
-	var err error
 	if out.Deleted, out.Kept, err = l.merge(ctx, parent, v, relabel); err != nil {
 		return nil, err
 	}
@@ -75,7 +79,16 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 	if err != nil {
 		return nil, err
 	}
+	if v.Update == nil || out.Update.ResourceVersion != v.Update.ResourceVersion {
+		out.Update = identified(parent, v.Entries, out.Update)
+	}
 	return out, nil
+}
+
+// identified returns one revision, as it is stored, with the hash that it has among all.
+func identified(parent client.Object, all []revision.Revision, one revision.Revision) revision.Revision {
+	all = append(Without(all, []revision.Revision{one}), one)
+	return revision.Identified(parent.GetName(), all)[len(all)-1]
 }
 
 // create stores the revision that a verdict asks for. One that an earlier request stored may have a lower number by
@@ -118,26 +131,50 @@ func (l *Log) merge(
 	return deleted, kept, nil
 }
 
-// label gives a hash label to revisions that have none, and ends the pass if there were any: these writes outdate the
-// versions that the verdict knows, and the next pass does the rest. If another revision has the label, children could
-// not tell the two apart, so the UID makes it unique.
-func (l *Log) label(ctx context.Context, parent client.Object, v *Verdict) error {
-	taken := map[string]bool{}
-	for _, r := range v.Entries {
-		taken[r.Hash] = true
-	}
+// label writes missing hash labels, and ends the pass if it wrote any: these writes outdate the versions in the
+// verdict, and the next pass does the rest. unlabelled is the error of a write that was refused or reverted. Nothing
+// waits for that write, because [revision.Identified] does not depend on it.
+func (l *Log) label(ctx context.Context, parent client.Object, v *Verdict) (unlabelled, err error) {
+	written := 0
 	for _, r := range v.Relabel {
-		named := r
-		if taken[revision.LabelValue(r.Name)] {
-			named.Name += "-" + string(r.UID)
+		want := l.HashLabels(r)
+		if len(want) == 0 {
+			continue
 		}
-		taken[revision.LabelValue(named.Name)] = true
-		if _, err := l.Change(ctx, parent, r, Change{Labels: l.HashLabels(named)}); err != nil {
-			return err
+		is, err := l.Change(ctx, parent, r, Change{Labels: want})
+		switch {
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+			return nil, err
+		case err != nil:
+			unlabelled = &LabelError{Revision: r.Name, Label: r.Hash, Err: err}
+		case is.Hash != r.Hash:
+			unlabelled = &LabelError{Revision: r.Name, Label: r.Hash}
+		default:
+			written++
 		}
 	}
-	if n := len(v.Relabel); n > 0 {
-		return fmt.Errorf("%w: %d of its revisions were labelled just now", ErrStale, n)
+	if written > 0 {
+		return nil, fmt.Errorf("%w: %d of its revisions were labelled just now", ErrStale, written)
 	}
-	return nil
+	return unlabelled, nil
 }
+
+// LabelError means that a revision does not have its hash as a label. Its children have that label. Only commands that
+// look for a revision by the label of a child are affected.
+type LabelError struct {
+	// Revision is its name, and Label the value.
+	Revision, Label string
+	// Err is the API server's answer. It is nil if admission has changed the label again.
+	Err error
+}
+
+// Error names the revision, the label and the cause.
+func (e *LabelError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("revision %s does not keep its hash label %q: an admission webhook or policy changes it", e.Revision, e.Label)
+	}
+	return fmt.Sprintf("revision %s could not be given its hash label %q: %v", e.Revision, e.Label, e.Err)
+}
+
+// Unwrap returns the API server's answer.
+func (e *LabelError) Unwrap() error { return e.Err }

@@ -221,7 +221,7 @@ func (c Claimed[C]) revisions() []string {
 func (c Claimed[C]) strange(known []revision.Revision) bool {
 	names := map[string]bool{}
 	for _, r := range known {
-		names[c.children.value(r)] = true
+		names[c.value(r)] = true
 	}
 	return c.children.Label != "" && slices.ContainsFunc(c.all, func(child C) bool {
 		return child.GetDeletionTimestamp() == nil && !names[child.GetLabels()[c.children.Label]]
@@ -236,7 +236,7 @@ func (c Claimed[C]) Relabel(ctx context.Context, from, to revision.Revision) err
 	if err := c.Confirm(ctx); err != nil || c.children.Label == "" {
 		return err
 	}
-	ch, old, now := c.children, c.children.value(from), c.children.value(to)
+	ch, old, now := c.children, c.value(from), c.value(to)
 	var mine []int
 	for i, child := range c.all {
 		if has := child.GetLabels()[ch.Label]; has != "" && has == old && has != now {
@@ -258,8 +258,8 @@ func (c Claimed[C]) Relabel(ctx context.Context, from, to revision.Revision) err
 }
 
 // value is what the label of a child says of its revision.
-func (ch *Children[C]) value(r revision.Revision) string {
-	if ch.ByName {
+func (c Claimed[C]) value(r revision.Revision) string {
+	if c.children.ByName {
 		return r.Name
 	}
 	return r.Hash

@@ -33,6 +33,9 @@ func NewLog(c *Controller, f history.Format, askServer bool) *history.Log {
 // duplicateKept is the reason of events and conditions about a duplicate that could not be deleted.
 const duplicateKept = "DuplicateKept"
 
+// labelRefused is the reason of events and conditions about a revision that could not be given its hash label.
+const labelRefused = "LabelRefused"
+
 // defaultLimit is how many revisions are kept where the spec does not say (apps/v1; the API server fills it in).
 const defaultLimit = 10
 
@@ -51,8 +54,9 @@ type Recorded struct {
 	Undecodable []revision.Revision
 	// Failed says why there is no Update.
 	Failed error
-	// Kept says why a duplicate could not be deleted. Nothing waits for it.
-	Kept error
+	// Kept is the error of a duplicate that could not be deleted, and Unlabelled that of a revision that could not be
+	// labelled. Nothing waits for either.
+	Kept, Unlabelled error
 
 	// keep is the revision that is never truncated; unsure says that there are duplicates that were not looked at.
 	keep   revision.Revision
@@ -101,6 +105,9 @@ func Record(
 	if out.Kept = recorded.Kept; out.Kept != nil {
 		p.Warn(nil, duplicateKept, "Record", "%v", out.Kept)
 	}
+	if out.Unlabelled = recorded.Unlabelled; out.Unlabelled != nil {
+		p.Warn(nil, labelRefused, "Record", "%v", out.Unlabelled)
+	}
 	return out, nil
 }
 
@@ -138,14 +145,14 @@ func (r *Recorded) reason() string {
 	}
 }
 
-// Retry returns the error with which a pass ends that could not record, or not delete a duplicate. It is nil if there
-// is none, or if a retry cannot help: a snapshot that is too large needs an edit of the parent, and a log that is out
-// of numbers needs one of a revision.
+// Retry returns the error with which a pass ends that could not record, delete a duplicate or label a revision. It is
+// nil if a retry cannot help. A snapshot that is too large needs an edit of the parent. A log that is out of numbers
+// needs an edit of a revision.
 func (r *Recorded) Retry() error {
 	if r.Failed != nil && r.reason() == "RecordFailed" {
 		return r.Failed
 	}
-	return r.Kept
+	return errors.Join(r.Kept, r.Unlabelled)
 }
 
 // Healthy returns the condition [HistoryHealthy] for the status. It should be left out while it is True and was never
@@ -157,6 +164,8 @@ func (r *Recorded) Healthy(limit *int32) metav1.Condition {
 		c.Reason, c.Message = r.reason(), r.Failed.Error()
 	case r.Kept != nil:
 		c.Reason, c.Message = duplicateKept, fmt.Sprintf("%v; a revision that holds the same is used", r.Kept)
+	case r.Unlabelled != nil:
+		c.Reason, c.Message = labelRefused, r.Unlabelled.Error()
 	case r.full != nil:
 		c.Reason, c.Message = "HistoryFull", r.full.Error()
 	case len(r.Undecodable) > 0:
@@ -180,7 +189,7 @@ func (r *Recorded) SetHealthy(p *Pass, conditions *[]metav1.Condition, limit *in
 	if was == nil && c.Status == metav1.ConditionTrue {
 		return
 	}
-	if c.Status == metav1.ConditionFalse && r.Failed == nil && r.Kept == nil && (was == nil || was.Reason != c.Reason) {
+	if c.Status == metav1.ConditionFalse && r.Failed == nil && r.Kept == nil && r.Unlabelled == nil && (was == nil || was.Reason != c.Reason) {
 		p.Warn(nil, c.Reason, "Report", "%s", c.Message)
 	}
 	SetCondition(conditions, c)
@@ -243,17 +252,18 @@ func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live r
 	return l.Confirm(ctx, p.Parent, known)
 }
 
-// Newest returns the newest readable revision that children come from, or else the newest one, nil if there is none:
-// lost children are recreated from it if the update revision cannot be stored. live are those that children come from.
-// What no child comes from has to be genuine, for instance by [history.Log.Genuine]: somebody may have planted it. Nil
-// means that all are.
-func (r *Recorded) Newest(live revision.InUse, genuine func(revision.Revision) bool) *revision.Revision {
+// Newest returns the newest readable revision that children come from. Without one it is the newest genuine revision,
+// and nil if there is none. Lost children are recreated from it if the update revision cannot be stored. genuine is
+// [history.Log.Genuine], for instance: a user may have planted a revision that has no children. A nil genuine accepts
+// all.
+func (r *Recorded) Newest(children []Family, genuine func(revision.Revision) bool) *revision.Revision {
+	live := Live(children)
 	var newest *revision.Revision
 	for i := len(r.Entries) - 1; i >= 0; i-- {
 		e := &r.Entries[i]
 		switch {
-		case e.Snapshot == nil || e.Deleting || e.Hash == "":
-		case live.Has(*e):
+		case e.Snapshot == nil || e.Deleting:
+		case slices.ContainsFunc(children, func(f Family) bool { return live.Names(f.value(*e)) }):
 			return e
 		case newest == nil && (genuine == nil || genuine(*e)):
 			newest = e

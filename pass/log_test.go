@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/history"
@@ -85,12 +86,17 @@ func TestNewest(t *testing.T) {
 	}
 	r := pass.Recorded{Entries: []revision.Revision{
 		entry("one"), entry("two"), entry("planted"),
+		entry("web-three", func(r *revision.Revision) { r.Hash = "three" }),
+		entry("three", func(r *revision.Revision) { r.Hash = "three-uid" }), // its name is a hash, and no child comes from it
 		entry("unreadable", func(r *revision.Revision) { r.Snapshot = nil }),
 		entry("deleted", func(r *revision.Revision) { r.Deleting = true }),
 	}}
-	for _, c := range []struct{ live, want string }{{"one", "one"}, {"two", "two"}, {"gone", "planted"}, {"unreadable", "planted"}} {
-		if got := r.Newest(revision.NewInUse(c.live), nil); got == nil || got.Name != c.want {
-			t.Errorf("with children of %s: %+v, want %s", c.live, got, c.want)
+	genuine := func(e revision.Revision) bool { return e.Name != "three" && e.Name != "web-three" }
+	for live, want := range map[string]string{"one": "one", "two": "two", "three": "web-three", "gone": "planted", "unreadable": "planted"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"hash": live}}}
+		pods := (&pass.Children[*corev1.Pod]{Label: "hash"}).Claimed(nil, nil, []*corev1.Pod{pod})
+		if got := r.Newest([]pass.Family{pods}, genuine); got == nil || got.Name != want {
+			t.Errorf("with children of %s: %+v, want %s", live, got, want)
 		}
 	}
 }

@@ -45,6 +45,7 @@ type Family interface {
 	Confirm(ctx context.Context) error
 	Relabel(ctx context.Context, from, to revision.Revision) error
 	revisions() []string
+	value(r revision.Revision) string
 	strange(known []revision.Revision) bool
 }
 

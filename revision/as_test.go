@@ -137,23 +137,6 @@ func TestDecodeOfOtherFields(t *testing.T) {
 	}
 }
 
-// TestOneHash: of two revisions with one hash label and other content, the one with another name gets a new label. It
-// stays where today's type does not have a field of one: whether the content differs is unknown.
-func TestOneHash(t *testing.T) {
-	const ours, other, older = `{"spec":{"template":{"spec":{"containers":[{"name":"a"}]}}}}`,
-		`{"spec":{"template":{"spec":{"containers":[{"name":"b"}]}}}}`, `{"spec":{"template":{"spec":{"old":1,"containers":[{"name":"b"}]}}}}`
-	for text, want := range map[string]int{other: 1, older: 0, ours: 0} {
-		parent := revision.ParentState{UID: "p", Generation: 1, Snapshot: decode(t, typedTarget(), ours)}
-		res, err := revision.Resolve(parent, []revision.Revision{
-			{Name: "web-h", UID: "1", Number: 1, Hash: "h", Snapshot: decode(t, typedTarget(), ours)},
-			{Name: "planted", UID: "2", Number: 2, Hash: "h", Snapshot: decode(t, typedTarget(), text)},
-		}, nil, false)
-		if err != nil || len(res.Relabel) != want || want == 1 && res.Relabel[0].Name != "planted" {
-			t.Errorf("%s: %+v, %v", text, res.Relabel, err)
-		}
-	}
-}
-
 // What today's type does not have may be all that tells two revisions apart.
 func TestKnown(t *testing.T) {
 	for text, want := range map[string]bool{

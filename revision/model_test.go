@@ -116,7 +116,7 @@ func (w *world) resolve(t *rapid.T, r read) (*revision.Resolution, revision.Pare
 	}
 	p, answers := parent(content, r.generation), revision.Answers{}
 	for {
-		res, err := revision.Resolve(p, rapid.Permutation(w.revisions()).Draw(t, "log"), answers, true)
+		res, err := revision.Resolve(p, revision.Identified("a", rapid.Permutation(w.revisions()).Draw(t, "log")), answers, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func (w *world) apply(t *rapid.T, r read, p revision.ParentState, res *revision.
 		t.Fatalf("number %d of %d, from generation %d behind %d: %s", res.Number, highest, r.generation, fence, tell(res))
 	}
 	for _, e := range res.Relabel {
-		w.entry(e.UID).Hash = revision.LabelValue(e.Name)
+		w.entry(e.UID).Hash = e.Hash
 	}
 	for _, d := range res.Duplicates {
 		duplicate, of := w.entry(d.Revision.UID), w.entry(d.Of.UID)

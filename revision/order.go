@@ -19,8 +19,11 @@ type Revision struct {
 	ResourceVersion string
 	// Number is the revision number: rises strictly, moves when the parent goes back to this snapshot.
 	Number int64
-	// Hash is the label value by which children point at this revision. Empty if the object has no such label yet.
+	// Hash is the label value by which children point at this revision: see [Identified]. In what [history.Log.Revision]
+	// reads of one object it is the label as stored, empty if there is none.
 	Hash string
+	// Unlabelled is true if the object does not carry Hash as its label, or another revision has that label too.
+	Unlabelled bool
 	// Stamp says from which read of which parent the revision was last recorded. Zero if another writer recorded it.
 	Stamp Stamp
 	// Completed are the names of revisions to which a rollout is known to have been complete when this one was recorded.

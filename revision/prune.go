@@ -25,14 +25,21 @@ func NewInUse(refs ...string) InUse {
 // Known reports whether the set was ever determined.
 func (l InUse) Known() bool { return l.known }
 
-// Has reports whether something depends on r.
+// Has reports whether something may depend on r: it is named by its hash, by its name, or by the label that its name
+// makes. [InUse.Names] is for a caller who knows which.
 func (l InUse) Has(r Revision) bool {
 	for _, ref := range refsTo(r) {
-		if _, ok := l.refs[ref]; ok {
+		if l.Names(ref) {
 			return true
 		}
 	}
 	return false
+}
+
+// Names reports whether ref is one of those that l was made from.
+func (l InUse) Names(ref string) bool {
+	_, ok := l.refs[ref]
+	return ok
 }
 
 // refsTo are the names by which something may refer to a revision. None of a [InUse] is empty.

@@ -99,6 +99,9 @@ func TestLive(t *testing.T) {
 	if unknown.Known() || !known.Known() || !revision.NewInUse().Known() {
 		t.Error("Known is wrong: nothing in use is known, nothing looked at is not")
 	}
+	if !known.Names("hash") || known.Names("other") || known.Names("") || unknown.Names("hash") {
+		t.Error("Names is wrong")
+	}
 	for _, c := range []struct {
 		revision revision.Revision
 		want     bool

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -62,8 +61,7 @@ type Resolution struct {
 	Number int64
 	// Stamp is what the update revision must be stamped with; equal to its own stamp if nothing is to be written.
 	Stamp Stamp
-	// Relabel lists revisions that have no hash label, or the label of another revision with other content. Each gets
-	// [LabelValue] of its name.
+	// Relabel lists the revisions whose objects do not carry their Hash yet: see [Identified].
 	Relabel []Revision
 	// Duplicates lists revisions whose content another one has too. Children that carry the duplicate's label are
 	// relabelled to Of before the duplicate is deleted, and no other children are (kubernetes#111280).
@@ -101,11 +99,11 @@ func (r *Resolution) Renumber() bool { return r.Update != nil && r.Update.Number
 // Restamp reports whether the update revision exists and needs another stamp.
 func (r *Resolution) Restamp() bool { return r.Update != nil && r.Update.Stamp != r.Stamp }
 
-// Resolve finds the revision that is equivalent to the parent and says what the log needs (proposal, "Creating a
-// Revision" and "Version Tracking"; design, rules E0 to E6).
+// Resolve finds the revision that is equivalent to the parent and decides which writes the log needs (proposal,
+// "Creating a Revision" and "Version Tracking"; design, rules E0 to E6).
 //
-// revisions are all that the parent owns, in any order. answers may be nil. ask says whether the API server may be
-// asked (rule E3); without it, what cannot be told apart is different.
+// revisions are all revisions of the parent in any order, from [Identified]. answers may be nil. ask is true if the API
+// server may be asked (rule E3). Without it, revisions that cannot be told apart count as different.
 //
 // The only error is a [*NumberError]: a new revision is needed, and there is no number for it. The resolution comes
 // with it, of kind RollForward and with number 0: its other fields hold. Nothing may be recorded from it.
@@ -130,9 +128,7 @@ func Resolve(parent ParentState, revisions []Revision, answers Answers, ask bool
 		res.Reason = fmt.Sprintf("revision %s claims to be what the parent asks for, and differs in fields that could be defaults", stamped.Name)
 		return res, nil
 	}
-	readable := readable(all, res)
-	res.Relabel = append(res.Relabel, ambiguous(readable)...)
-	live := dedupe(readable, stamped, res)
+	live := dedupe(readable(all, res), stamped, res)
 	update, rule := find(parent, live, answers)
 	if stamped != nil {
 		update, rule = stamped, proof
@@ -196,7 +192,7 @@ func readable(all []Revision, res *Resolution) []Revision {
 			res.Undecodable = append(res.Undecodable, r)
 			continue
 		}
-		if r.Hash == "" && !r.Deleting {
+		if r.Unlabelled && !r.Deleting {
 			res.Relabel = append(res.Relabel, r)
 		}
 		if !r.Deleting {
@@ -204,36 +200,6 @@ func readable(all []Revision, res *Resolution) []Revision {
 		}
 	}
 	return live
-}
-
-// ambiguous returns the revisions whose hash label another revision with other content has, so that a child with that
-// label may come from either. The revision that has the hash in its name keeps it, if there is only one: a user has
-// written the label of the others. live has only readable revisions.
-func ambiguous(live []Revision) []Revision {
-	same := map[string][]Revision{}
-	for _, r := range live {
-		if r.Hash != "" {
-			same[r.Hash] = append(same[r.Hash], r)
-		}
-	}
-	var out []Revision
-	for _, r := range live {
-		clashes, keeps := false, r.named()
-		for _, other := range same[r.Hash] {
-			if other.UID != r.UID && differ(r.Snapshot, other.Snapshot) {
-				clashes, keeps = true, keeps && !other.named()
-			}
-		}
-		if clashes && !keeps {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// named reports whether the name of a revision holds its hash.
-func (r Revision) named() bool {
-	return strings.HasSuffix(r.Name, "-"+r.Hash) || r.Hash == LabelValue(r.Name)
 }
 
 // dedupe keeps one revision of each content: the newest, unless an older one carries the proof of rule E0. all is

@@ -67,7 +67,7 @@ func by(uid types.UID, generation int64) option {
 }
 
 func deleting(r *revision.Revision)   { r.Deleting = true }
-func unlabelled(r *revision.Revision) { r.Hash = "" }
+func unlabelled(r *revision.Revision) { r.Unlabelled = true }
 
 // stored is a revision in the log; the content "?" is one that cannot be decoded.
 func stored(name string, number int64, content string, options ...option) revision.Revision {

@@ -4,7 +4,9 @@ package rollout_test
 // the whole result, and keeps what breaks no promise.
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cairn-dev/cairn/rollout"
 )
@@ -19,6 +21,11 @@ type trial struct {
 // naive returns what to do, as "Verb key".
 func naive(units []rollout.Unit, s rollout.Strategy) []string {
 	var out []string
+	if !s.Ordered {
+		units = slices.SortedStableFunc(slices.Values(units), func(a, b rollout.Unit) int {
+			return strings.Compare(fmt.Sprint(a.Refused), fmt.Sprint(b.Refused))
+		})
+	}
 	t := trial{now: slices.Clone(units), begin: units, s: s}
 	for i, u := range units {
 		if u.Old == nil || u.Crowded || s.Paused || (u.Held || u.Stays != "") && u.New == nil {

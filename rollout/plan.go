@@ -36,6 +36,9 @@ type Unit struct {
 	// Stays, unless it is empty, says why the old instance must stay for now, in one readable clause. Unlike a held unit,
 	// which is where it should be, it is reported as waiting. A surge that has begun is finished all the same.
 	Stays string
+	// Refused is true if the API server refused the last step of the unit. Other units come first then, unless the
+	// strategy is Ordered.
+	Refused bool
 	// Leaving places need no new instance, but may keep the one they have. They do not count as part of the set.
 	Leaving bool
 }
@@ -90,7 +93,7 @@ type Plan struct {
 	// Steps may be carried out in any order and in parallel: together they keep the budget. Replacements that cost
 	// nothing come first.
 	Steps []Step
-	// Waiting lists the units that wait, in the order of the set.
+	// Waiting lists the units that wait, in the order in which they are to be updated.
 	Waiting []Wait
 	// Total counts the units of the set, Updated those that hold a conforming instance and no other, Available and
 	// Unavailable those that are available and those that are not, before the steps. Held units count as the others do;
@@ -132,7 +135,7 @@ func (p Progress) Min(most int) Progress {
 // Complete reports whether every unit of the set holds a conforming instance and no other.
 func (p Plan) Complete() bool { return p.Updated == p.Total }
 
-// New plans one pass over the whole set, in the order in which units are to be updated.
+// New plans one pass over the whole set, in the order in which units are to be updated but for those that are Refused.
 //
 // It promises, for a state that is not older than the caller's own writes: an available instance is deleted only while
 // unavailable + 1 ≤ MaxUnavailable over the whole set, or while a new available instance replaces it; no more than
@@ -143,6 +146,9 @@ func New(units []Unit, s Strategy) Plan {
 	units = crowded(units)
 	for _, u := range units {
 		p.count(u)
+	}
+	if !s.Ordered {
+		units = refusedLast(units)
 	}
 	for _, u := range units {
 		p.visit(u)
@@ -167,6 +173,17 @@ func crowded(units []Unit) []Unit {
 		out[i].Crowded = out[i].Crowded || times[out[i].Key] > 1
 	}
 	return out
+}
+
+// refusedLast returns units with those behind the others that are Refused.
+func refusedLast(units []Unit) []Unit {
+	refused := func(u Unit) bool { return u.Refused }
+	if !slices.ContainsFunc(units, refused) {
+		return units
+	}
+	first := slices.DeleteFunc(slices.Clone(units), refused)
+	last := slices.DeleteFunc(slices.Clone(units), func(u Unit) bool { return !u.Refused })
+	return append(first, last...)
 }
 
 // planner is one run of New. What it has spent so far is in unavailable, surging and spare.

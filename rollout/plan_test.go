@@ -111,6 +111,26 @@ func TestWhatIsStopped(t *testing.T) {
 				"wait n2: the surge is 1 of 1",
 			},
 		},
+		{
+			"refused: the others come first",
+			[]rollout.Unit{{Key: "n1", Old: up("a1"), Refused: true}, {Key: "n2", Old: up("a2")}},
+			rollout.Strategy{MaxUnavailable: 1},
+			[]string{
+				"0/2 updated, 2 available, 0 not",
+				`Delete "a2" on n2: it comes from revision r1 (unavailable 1 of 1)`,
+				"wait n1: 1 of 2 may be unavailable, and 1 are",
+			},
+		},
+		{
+			"but not where the order counts",
+			[]rollout.Unit{{Key: "n1", Old: up("a1"), Refused: true}, {Key: "n2", Old: up("a2")}},
+			rollout.Strategy{MaxUnavailable: 1, Ordered: true},
+			[]string{
+				"0/2 updated, 2 available, 0 not",
+				`Delete "a1" on n1: it comes from revision r1 (unavailable 1 of 1)`,
+				"wait n2: 1 of 2 may be unavailable, and 1 are",
+			},
+		},
 	} {
 		t.Run(c.name, c.run)
 	}

@@ -78,7 +78,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now()}
 	from := recorded.Update
 	if from == nil {
-		from, f.asked = recorded.Newest(pass.Live(o.children), o.genuine), o.ds
+		from, f.asked = recorded.Newest(o.children, o.genuine), o.ds
 	}
 	if from != nil {
 		snapshot := from.Snapshot

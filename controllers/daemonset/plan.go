@@ -112,9 +112,6 @@ func makePlan(f facts) (*plan, error) {
 		}
 	}
 	p.strays()
-	if f.failed != nil {
-		slices.SortStableFunc(units, func(a, b rollout.Unit) int { return pass.TrueFirst(!p.refused(a), !p.refused(b)) })
-	}
 	p.rollout = rollout.New(units, budget)
 	if p.hold {
 		p.counts.updated, p.rollout.Steps = 0, nil // without the update revision no pod is up to date, and none is replaced
@@ -126,9 +123,9 @@ func makePlan(f facts) (*plan, error) {
 	return p.plan, nil
 }
 
-// refused reports whether the last step of a node failed. Other nodes come first then.
+// refused reports whether the last step of a node failed.
 func (f *facts) refused(u rollout.Unit) bool {
-	return f.failed(u.Key) || u.Old != nil && f.failed(u.Old.Name)
+	return f.failed != nil && (f.failed(u.Key) || u.Old != nil && f.failed(u.Old.Name))
 }
 
 // budgetOf resolves the percentages of the update strategy against the nodes that should run a pod.
@@ -197,7 +194,7 @@ func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 	}
 	running, paused := p.running(node.Name, pods)
 	unit = p.unit(node.Name, running)
-	unit.Leaving = !start
+	unit.Leaving, unit.Refused = !start, p.refused(unit)
 	if p.surge {
 		unit.Stays = paused // what takes its place failed a moment ago
 	}

@@ -149,7 +149,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	f := facts{set: o.set, pods: o.pods, conflicting: o.conflicting, claims: o.claims, now: r.Clock.Now(), lost: o.lost(recorded)}
 	f.barred = r.refusals.barred(o.set.UID)
 	if recorded.Update == nil {
-		f.update = sourceIn(recorded.Entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(pass.Live(o.children), o.genuine))))
+		f.update = sourceIn(recorded.Entries, cmp.Or(o.set.Status.UpdateRevision, nameOf(recorded.Newest(o.children, o.genuine))))
 		f.current = currentOf(o.set, recorded.Entries, f.update)
 		return f, nil
 	}

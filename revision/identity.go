@@ -1,0 +1,56 @@
+package revision
+
+import "slices"
+
+// This file assigns a hash to each revision. That is its hash label, unless the label is missing or belongs to another
+// revision.
+
+// Identified returns a copy of all revisions of a parent, each with its Hash. Two revisions with certainly different
+// content never share one, so a child with that hash comes from exactly one of them. parent is the name of the parent.
+//
+// If several revisions have the same label, the revision named <parent>-<hash> keeps it, as controllers choose that
+// name. A revision whose whole name is the hash comes next. Among equals none keeps it. The other revisions, and those
+// without a label, get [LabelValue] of their name. Their UID is appended if another revision has that value.
+//
+// The result depends on the stored revisions only. It is the same in each pass, even if the label cannot be written.
+func Identified(parent string, all []Revision) []Revision {
+	out := slices.Clone(all)
+	labelled := make(map[string][]int, len(all))
+	for i, r := range all {
+		labelled[r.Hash] = append(labelled[r.Hash], i)
+	}
+	named := map[string]int{} // how many revisions need a label, by what their names make of it
+	for i, r := range all {
+		out[i].Unlabelled = r.Unlabelled || r.Hash == "" || slices.ContainsFunc(labelled[r.Hash], func(k int) bool {
+			other := all[k]
+			return k != i && other.right(parent) >= r.right(parent) &&
+				r.Snapshot != nil && other.Snapshot != nil && differ(r.Snapshot, other.Snapshot)
+		})
+		if out[i].Unlabelled {
+			named[LabelValue(r.Name)]++
+		}
+	}
+	for i, r := range out {
+		if !r.Unlabelled {
+			continue
+		}
+		out[i].Hash = LabelValue(r.Name)
+		if named[out[i].Hash] > 1 || slices.ContainsFunc(labelled[out[i].Hash], func(k int) bool { return !out[k].Unlabelled }) {
+			out[i].Hash = LabelValue(r.Name + "-" + string(r.UID))
+		}
+	}
+	return out
+}
+
+// right ranks the claim of a revision to its label: see [Identified].
+func (r Revision) right(parent string) int {
+	switch r.Name {
+	case parent + "-" + r.Hash, Name(parent, r.Hash):
+		return 2
+	default:
+		if LabelValue(r.Name) == r.Hash {
+			return 1
+		}
+		return 0
+	}
+}
