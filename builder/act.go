@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,25 +58,23 @@ func (r *reconciler[P]) completed(p *pass.Pass, c creation) client.Object {
 	return r.made(p.Parent.(P), want{c.rule, c.object}, c.revision)
 }
 
-// try asks whether admission leaves new children unchanged.
-func (r *reconciler[P]) try(ctx context.Context, p *pass.Pass, plan *plan, strange bool) error {
-	c, found := plan.sample()
+// try asks whether admission would alter a child of the update revision in the place of a suspect.
+func (r *reconciler[P]) try(ctx context.Context, p *pass.Pass, plan *plan, suspect client.Object) error {
+	c, found := plan.replacement(suspect)
 	if !found {
 		return nil
 	}
 	child := r.completed(p, c)
 	child.SetName("")
 	child.SetGenerateName(c.object.GetName() + "-")
-	return r.children[c.rule].Trial(ctx, p, strange, child, func(made client.Object) error { return r.unaltered(p, c, made) })
+	return r.children[c.rule].Trial(ctx, p, suspect, child, func(made client.Object) error { return r.unaltered(p, c, made) })
 }
 
-// sample is a child that the plan creates, or may create in the course of the rollout.
-func (p *plan) sample() (creation, bool) {
-	if len(p.Creates) > 0 {
-		return p.Creates[0], true
-	}
+// replacement is what the plan, or a later one, creates in the place of a child.
+func (p *plan) replacement(of client.Object) (creation, bool) {
 	for _, at := range p.from.places {
-		if at.update != nil && p.from.update != "" {
+		is := func(c *owned) bool { return c.object.GetUID() == of.GetUID() }
+		if at.update != nil && p.from.update != "" && slices.ContainsFunc(at.children, is) {
 			return creation{at.update, at.rule, p.from.update, ""}, true
 		}
 	}
@@ -102,9 +101,9 @@ func (r *reconciler[P]) unaltered(p *pass.Pass, c creation, made client.Object) 
 func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) error {
 	object := r.completed(p, c)
 	name := describe(r.kinds[c.rule], object)
-	how, err := r.children[c.rule].Create(ctx, p.Parent, object, func(found client.Object) bool {
+	how, err := r.children[c.rule].Make(ctx, p, name, object, func(found client.Object) bool {
 		return found.GetLabels()[HashLabel] == c.revision && placeOf(found) == placeOf(object)
-	})
+	}, func(made client.Object) error { return r.unaltered(p, c, made) })
 	switch err = pass.AsNamespaceTerminating(err); {
 	case pass.IsStale(err):
 		return err
@@ -116,10 +115,6 @@ func (r *reconciler[P]) create(ctx context.Context, p *pass.Pass, c creation) er
 		p.Warn(nil, "ChildExists", "Create", "%s exists and does not belong to this %s; it is created once that one is deleted",
 			name, r.parent.Kind)
 	case how == ownership.Created:
-		if err := r.children[c.rule].Kept(ctx, p, object, r.unaltered(p, c, object)); err != nil {
-			p.Warn(nil, "FailedCreate", "Create", "Error creating %s: %v", name, err)
-			return fmt.Errorf("create %s: %w", name, err)
-		}
 		kind := strings.ToLower(r.kinds[c.rule].gvk.Kind)
 		p.Normal(object, "SuccessfulCreate", "Create", "Created %s: %s (%s)", kind, object.GetName(), c.reason)
 	}

@@ -29,17 +29,17 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 func (r *reconciler[P]) row(ctx context.Context, p *pass.Pass, o *observed) pass.Row[*plan] {
 	return pass.Row[*plan]{
 		Log: r.log, Entries: o.entries, Limit: r.limit(o.parent.(P)), Children: o.families,
-		Plan: func(recorded *pass.Recorded, hold bool) (*plan, error) {
+		Plan: func(recorded *pass.Recorded, altered func(client.Object) bool) (*plan, error) {
 			f, err := r.facts(ctx, o, recorded)
 			if err != nil {
 				return nil, err
 			}
-			if hold && recorded.Update != nil {
-				f.strategy.Paused = true
-			}
+			f.altered = altered
 			return makePlan(f), nil
 		},
-		Try: func(ctx context.Context, plan *plan, strange bool) error { return r.try(ctx, p, plan, strange) },
+		Try: func(ctx context.Context, plan *plan, suspect client.Object) error {
+			return r.try(ctx, p, plan, suspect)
+		},
 		Act: func(ctx context.Context, plan *plan) error { return r.act(ctx, p, plan) },
 		Report: func(ctx context.Context, recorded *pass.Recorded, plan *plan, failed error) ([]string, bool, error) {
 			rep := report{strategy: o.strategy, plan: plan, recorded: recorded, failed: failed}

@@ -27,6 +27,8 @@ type facts struct {
 	minReady time.Duration
 	// applied are the children that belong to no revision, in the same order.
 	applied []application
+	// altered reports whether admission altered a child, which is not replaced then. Nil means no.
+	altered func(child client.Object) bool
 	// failed reports whether the last write to a child of that kind and name failed. Nil means no.
 	failed func(rule int, child client.Object) bool
 }

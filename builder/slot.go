@@ -112,7 +112,8 @@ func (p *planner) count(s *slot) {
 // failed, and those that are too many.
 func (p *planner) visit(s *slot) {
 	old, updated := p.running(s.old), p.running(s.updated)
-	u := rollout.Unit{Key: s.key, Old: p.keepOne(s, old), New: p.keepOne(s, updated), Held: s.held || p.strategy.OnDelete}
+	u := rollout.Unit{Key: s.key, Old: p.keepOne(s, old), New: p.keepOne(s, updated)}
+	u.Held = s.held || p.strategy.OnDelete || slices.ContainsFunc(old, p.isAltered)
 	// Children are created before others are deleted: a surge beside one that is too many would make three of them.
 	left := len(old) + len(updated)
 	u.Crowded = len(old) > 1 || len(updated) > 1 || left > 0 && left < len(s.old)+len(s.updated)
@@ -129,6 +130,8 @@ func (p *planner) visit(s *slot) {
 	}
 	p.units = append(p.units, u)
 }
+
+func (f *facts) isAltered(c *owned) bool { return f.altered != nil && f.altered(c.object) }
 
 // running plans the deletion of children that have failed, and returns the others.
 func (p *planner) running(children []*owned) []*owned {
@@ -159,7 +162,7 @@ func (p *planner) keepOne(s *slot, children []*owned) *rollout.Instance {
 			reason = fmt.Sprintf("it comes from revision %s, which is not wanted any more, and %s is at %s as well",
 				c.revision, keep.object.GetName(), s.name)
 		}
-		if p.update != "" && (!p.strategy.Paused || c.revision == keep.revision) {
+		if p.update != "" && !p.isAltered(c) && !p.isAltered(keep) && (!p.strategy.Paused || c.revision == keep.revision) {
 			p.Deletes = append(p.Deletes, deletion{child: c, reason: reason})
 		}
 	}

@@ -114,7 +114,7 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 	for _, good := range []func(*revision.Revision) bool{
 		func(e *revision.Revision) bool { return used(e) && completed(e) },
 		used,
-		func(e *revision.Revision) bool { return completed(e) && !o.completed[update] },
+		func(e *revision.Revision) bool { return completed(e) && !o.completed[update] && !e.Unlabelled },
 	} {
 		for i := len(recorded.Entries) - 1; i >= 0; i-- {
 			e := &recorded.Entries[i]

@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,37 +11,46 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/revision"
 )
 
-// This file sees what admission makes of children. Controllers know a child again by its owner and its labels. Where
-// admission takes these away, each replacement would look like one more child to replace, for ever.
+// This file detects children that admission alters. Controllers recognize a child by its owner and its labels. If
+// admission strips one of these, the controller would replace the child, and each replacement as well, without end. So
+// an altered child is not replaced until a dry run shows that admission has stopped. All other children are.
 
-// trialEvery is how often a controller asks whether admission lets its children be by now.
+// trialEvery is how often a controller asks whether admission still alters children.
 const trialEvery = time.Minute
 
-// AlteredError says what admission has made of a child. No child is replaced until it lets them be and, if what is
-// created is lost to its parent at once, none is created either.
+// AlteredError describes how admission alters a child. If Lost is true, the parent cannot own the child, which was
+// deleted or not created.
 type AlteredError struct {
 	What string
 	Lost bool
 }
 
-// Error says so.
+// Error describes the change and its consequence.
 func (e *AlteredError) Error() string {
-	return "admission changes what is created: " + e.What + "; until it does not, nothing is replaced"
+	then := "; until it does not, such children are not replaced"
+	if e.Lost {
+		then = "; until it does not, such children are not created"
+	}
+	return "admission changes what is created: " + e.What + then
 }
 
-// Unaltered returns an [AlteredError] if a parent would not know a child again as admission has made it: by its owner,
-// by the selector, and by the wanted labels. It returns nil otherwise.
+// Unaltered returns an [AlteredError] if the parent would not recognize a child that admission has altered: by its
+// selector, its owner and the wanted labels. A child without an owner is adopted by the next pass.
 func Unaltered(parent, made client.Object, selector labels.Selector, wanted map[string]string) error {
 	has := made.GetLabels()
-	switch {
+	switch owner := metav1.GetControllerOfNoCopy(made); {
 	case !selector.Matches(labels.Set(has)):
 		return &AlteredError{What: "the selector does not match its labels", Lost: true}
-	case !metav1.IsControlledBy(made, parent):
-		return &AlteredError{What: "it has lost its owner reference", Lost: true}
+	case owner != nil && owner.UID != parent.GetUID():
+		return &AlteredError{What: "it has another owner", Lost: true}
 	}
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		if got, found := has[key]; got != wanted[key] || !found {
@@ -50,63 +60,149 @@ func Unaltered(parent, made client.Object, selector labels.Selector, wanted map[
 	return nil
 }
 
-// Lost reports whether what is created would be lost to its parent, for all that is known: see [AlteredError].
-func Lost(err error) bool {
+func lost(err error) bool {
 	altered, ok := errors.AsType[*AlteredError](err)
-	return err != nil && (!ok || altered.Lost)
+	return ok && altered.Lost
 }
 
-// Altered remembers what admission made of a child that was created, nil if it was let be: see [Children.Trial]. It may
-// be called by several goroutines at once.
-func (p *Pass) Altered(err error) {
+// admission is the memory of what admission does to the children of one parent. Guarded.
+type admission struct {
+	// lost are the errors and times of children that were lost when they were created, by place.
+	lost map[string]alteration
+	// kept are the altered children that exist, with the time of their creation or last trial.
+	kept map[types.UID]time.Time
+	// tried is the result and time of the last trial, and wrong counts the children that were altered after a trial had
+	// said that they would not be: a dry run has no name, and a policy may ask for one.
+	tried alteration
+	wrong int
+}
+
+type alteration struct {
+	err error
+	at  time.Time
+}
+
+// Make creates the child of a place: see [ownership.Writer.Create]. intact returns an [AlteredError] if admission
+// altered the created child. A child that is lost to the parent is deleted immediately, and the error is joined with
+// that of the deletion. Its place is tried by dry runs from then on, once a minute. Concurrent calls for several places
+// are safe.
+func (ch *Children[C]) Make(
+	ctx context.Context, p *Pass, place string, child C, ours func(found client.Object) bool, intact func(made C) error,
+) (ownership.Creation, error) {
+	if err := ch.wouldBeLost(ctx, p, place, child, intact); err != nil {
+		return 0, err
+	}
+	how, err := ch.Create(ctx, p.Parent, child, ours)
+	if err != nil || how != ownership.Created {
+		return how, err
+	}
+	altered := intact(child)
+	p.admitted(place, child.GetUID(), altered)
+	if !lost(altered) {
+		return how, altered
+	}
+	return how, errors.Join(altered, ch.Remove(ctx, p, child, "admission has changed it"))
+}
+
+// wouldBeLost returns the [AlteredError] that a new child would get. It makes a dry run only after a child of the
+// parent was lost. If the dry run is refused, by a quota for example, the creation itself gives the answer.
+func (ch *Children[C]) wouldBeLost(ctx context.Context, p *Pass, place string, child C, intact func(made C) error) error {
+	p.controller.mu.Lock()
+	all := p.memory.admission.lost
+	maps.DeleteFunc(all, func(_ string, a alteration) bool { return p.Now().Sub(a.at) > 10*trialEvery }) // not wanted any more
+	known, never := all[place], len(all) == 0
+	p.controller.mu.Unlock()
+	switch {
+	case never:
+		return nil
+	case known.err != nil && p.Now().Sub(known.at) < trialEvery:
+		return known.err
+	}
+	trial := child.DeepCopyObject().(C)
+	if ch.Client.Create(ctx, trial, client.DryRunAll) == nil {
+		if altered := intact(trial); lost(altered) {
+			p.admitted(place, "", altered)
+			return altered
+		}
+	}
+	return nil
+}
+
+// admitted remembers what admission did to a new child.
+func (p *Pass) admitted(place string, uid types.UID, altered error) {
 	p.controller.mu.Lock()
 	defer p.controller.mu.Unlock()
-	p.memory.altered, p.memory.triedAt = err, p.Now()
+	m := &p.memory.admission
+	switch {
+	case altered == nil:
+		delete(m.lost, place)
+	case lost(altered):
+		if m.lost == nil {
+			m.lost = map[string]alteration{}
+		}
+		m.lost[place] = alteration{altered, p.Now()}
+	default:
+		if m.kept == nil {
+			m.kept = map[types.UID]time.Time{}
+		}
+		if m.tried.err == nil && !m.tried.at.IsZero() {
+			m.wrong++
+		}
+		m.kept[uid], m.tried = p.Now(), alteration{altered, p.Now()}
+	}
 }
 
-// Kept deals with what admission has made of a child that was created: altered says what is wrong with it, nil if
-// nothing is. It is remembered for [Children.Trial], and a child that is lost to its parent is deleted at once. The
-// error is altered, joined with what went wrong.
-func (ch *Children[C]) Kept(ctx context.Context, p *Pass, made C, altered error) error {
-	if altered == nil {
-		return nil
+// suspects returns the children that admission may have altered, the least recently tried first: those whose label
+// names none of the known revisions, and those that were altered when they were created. The memory forgets children
+// that no longer exist.
+func (p *Pass) suspects(families []Family, known []revision.Revision) []client.Object {
+	p.controller.mu.Lock()
+	defer p.controller.mu.Unlock()
+	m, kept := &p.memory.admission, map[types.UID]time.Time{}
+	var out []client.Object
+	for _, f := range families {
+		out = append(out, f.suspects(known, func(child client.Object) bool {
+			at, altered := m.kept[child.GetUID()]
+			if altered {
+				kept[child.GetUID()] = at
+			}
+			return altered
+		})...)
 	}
-	p.Altered(altered)
-	var removed error
-	if Lost(altered) {
-		removed = ch.Remove(ctx, p, made, "admission has changed it")
-	}
-	return errors.Join(altered, removed)
+	m.kept = kept
+	slices.SortStableFunc(out, func(a, b client.Object) int {
+		return cmp.Or(kept[a.GetUID()].Compare(kept[b.GetUID()]), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return out
 }
 
-// Trial finds out, before a pass creates or replaces children, whether admission lets them be. It asks by a dry run
-// only if strange says that a child is there which the parent would not have made like that, or if admission was seen
-// to alter one; and then once a minute at most. child is a new one, without a name if it could be taken; intact says
-// what is wrong with what became of it.
-//
-// Where the API server refuses the dry run, by a quota for one, or does not answer, nothing new is known: what was not
-// seen to be altered is let go on, and the answer to the first real create tells.
-func (ch *Children[C]) Trial(ctx context.Context, p *Pass, strange bool, child C, intact func(made C) error) error {
-	m := p.memory
-	if !strange && m.altered == nil {
-		return nil
-	}
-	if left := m.triedAt.Add(trialEvery).Sub(p.Now()); left > 0 {
-		if m.altered != nil {
+// Trial asks by a dry run whether admission would alter the replacement of a suspect: see [Row]. It asks once a minute
+// at most, and every 16 minutes after several wrong answers. child is the replacement, without a name. intact returns
+// an [AlteredError] if admission altered it. If the API server refuses the dry run, by a quota for example, the last
+// result remains.
+func (ch *Children[C]) Trial(ctx context.Context, p *Pass, suspect client.Object, child C, intact func(made C) error) error {
+	m := &p.memory.admission // no child is being created
+	if left := m.tried.at.Add(trialEvery << min(m.wrong, 4)).Sub(p.Now()); left > 0 {
+		if m.tried.err != nil {
 			p.RequeueAfter(left)
 		}
-		return m.altered
+		return m.tried.err
 	}
-	known := m.altered
+	m.tried.at = p.Now()
 	switch err := ch.Client.Create(ctx, child, client.DryRunAll); {
-	case err == nil:
-		known = intact(child)
-	case known != nil:
+	case err != nil:
 		log.FromContext(ctx).V(1).Info("Admission cannot be tried", "refused", err.Error())
+	default:
+		m.tried.err = intact(child)
 	}
-	p.Altered(known)
-	if known != nil {
-		p.RequeueAfter(trialEvery)
+	if m.tried.err == nil {
+		m.kept = nil
+		return nil
 	}
-	return known
+	if m.kept == nil {
+		m.kept = map[types.UID]time.Time{}
+	}
+	m.kept[suspect.GetUID()] = p.Now()
+	p.RequeueAfter(trialEvery)
+	return m.tried.err
 }

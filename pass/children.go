@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -217,15 +216,21 @@ func (c Claimed[C]) revisions() []string {
 	return out
 }
 
-// strange reports whether the label of a child that is not terminating names none of the known revisions.
-func (c Claimed[C]) strange(known []revision.Revision) bool {
+// suspects returns the children that are not terminating and whose label names none of the known revisions, or that
+// were altered.
+func (c Claimed[C]) suspects(known []revision.Revision, altered func(client.Object) bool) []client.Object {
 	names := map[string]bool{}
 	for _, r := range known {
 		names[c.value(r)] = true
 	}
-	return c.children.Label != "" && slices.ContainsFunc(c.all, func(child C) bool {
-		return child.GetDeletionTimestamp() == nil && !names[child.GetLabels()[c.children.Label]]
-	})
+	var out []client.Object
+	for _, child := range c.all {
+		strange := c.children.Label != "" && !names[child.GetLabels()[c.children.Label]]
+		if child.GetDeletionTimestamp() == nil && (strange || altered(child)) {
+			out = append(out, child)
+		}
+	}
+	return out
 }
 
 // Relabel points the children of a duplicate revision at the one that stays. It touches only children that carry the

@@ -120,9 +120,8 @@ type memory struct {
 	resetAt    time.Time
 	// failed holds, by name, the writes that failed last, with the number of that failure. See [Writes].
 	failed map[string]int
-	// altered is what admission was seen to make of children, at triedAt. See [Children.Trial].
-	altered error
-	triedAt time.Time
+	// admission is what admission does to the children: see [Children.Make].
+	admission admission
 	// pauses are those of places whose children end by themselves: see [Pass.Pause]. Guarded.
 	pauses map[spot]pause
 	// statusAt is when the status was written last.

@@ -255,7 +255,7 @@ func (r *Recorded) Complete(ctx context.Context, p *Pass, l *history.Log, live r
 // Newest returns the newest readable revision that children come from. Without one it is the newest genuine revision,
 // and nil if there is none. Lost children are recreated from it if the update revision cannot be stored. genuine is
 // [history.Log.Genuine], for instance: a user may have planted a revision that has no children. A nil genuine accepts
-// all.
+// all. No child is made from a revision whose label is not stored yet, unless others come from it.
 func (r *Recorded) Newest(children []Family, genuine func(revision.Revision) bool) *revision.Revision {
 	live := Live(children)
 	var newest *revision.Revision
@@ -265,7 +265,7 @@ func (r *Recorded) Newest(children []Family, genuine func(revision.Revision) boo
 		case e.Snapshot == nil || e.Deleting:
 		case slices.ContainsFunc(children, func(f Family) bool { return live.Names(f.value(*e)) }):
 			return e
-		case newest == nil && (genuine == nil || genuine(*e)):
+		case newest == nil && !e.Unlabelled && (genuine == nil || genuine(*e)):
 			newest = e
 		}
 	}

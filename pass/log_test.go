@@ -86,13 +86,14 @@ func TestNewest(t *testing.T) {
 	}
 	r := pass.Recorded{Entries: []revision.Revision{
 		entry("one"), entry("two"), entry("planted"),
+		entry("unlabelled", func(r *revision.Revision) { r.Unlabelled = true }),
 		entry("web-three", func(r *revision.Revision) { r.Hash = "three" }),
 		entry("three", func(r *revision.Revision) { r.Hash = "three-uid" }), // its name is a hash, and no child comes from it
 		entry("unreadable", func(r *revision.Revision) { r.Snapshot = nil }),
 		entry("deleted", func(r *revision.Revision) { r.Deleting = true }),
 	}}
 	genuine := func(e revision.Revision) bool { return e.Name != "three" && e.Name != "web-three" }
-	for live, want := range map[string]string{"one": "one", "two": "two", "three": "web-three", "gone": "planted", "unreadable": "planted"} {
+	for live, want := range map[string]string{"one": "one", "two": "two", "three": "web-three", "gone": "planted", "unlabelled": "unlabelled", "unreadable": "planted"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"hash": live}}}
 		pods := (&pass.Children[*corev1.Pod]{Label: "hash"}).Claimed(nil, nil, []*corev1.Pod{pod})
 		if got := r.Newest([]pass.Family{pods}, genuine); got == nil || got.Name != want {

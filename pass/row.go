@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -17,7 +20,6 @@ import (
 type Plan interface {
 	Writes() bool
 	deletes() bool
-	createNone()
 	again() time.Duration
 }
 
@@ -37,7 +39,6 @@ func (w *Work[C, D]) LookAgain(after time.Duration) {
 // Writes reports whether the plan creates or deletes a child, so that it must not rest on a stale cache.
 func (w *Work[C, D]) Writes() bool         { return len(w.Creates)+len(w.Deletes) > 0 }
 func (w *Work[C, D]) deletes() bool        { return len(w.Deletes) > 0 }
-func (w *Work[C, D]) createNone()          { w.Creates = nil }
 func (w *Work[C, D]) again() time.Duration { return w.Again }
 
 // Family are the claimed children of one kind: a [Claimed].
@@ -46,7 +47,7 @@ type Family interface {
 	Relabel(ctx context.Context, from, to revision.Revision) error
 	revisions() []string
 	value(r revision.Revision) string
-	strange(known []revision.Revision) bool
+	suspects(known []revision.Revision, altered func(client.Object) bool) []client.Object
 }
 
 // Row is one pass over a parent whose children come from revisions, after the children and the revisions were claimed.
@@ -59,10 +60,10 @@ type Row[P Plan] struct {
 	Children []Family
 	// Rename, if set, replaces the name of a duplicate revision in the status before children are relabelled.
 	Rename func(ctx context.Context, from, to revision.Revision) error
-	// Plan plans. With hold it replaces no child: the update revision is not recorded, or admission alters new children.
-	Plan func(recorded *Recorded, hold bool) (P, error)
-	// Try asks whether admission leaves new children unchanged: see [Children.Trial].
-	Try func(ctx context.Context, plan P, strange bool) error
+	// Plan plans. It replaces no child that altered reports, and none at all if the update revision is not recorded.
+	Plan func(recorded *Recorded, altered func(child client.Object) bool) (P, error)
+	// Try asks whether admission would alter the replacement of suspect: see [Children.Trial].
+	Try func(ctx context.Context, plan P, suspect client.Object) error
 	// Act carries the plan out.
 	Act func(ctx context.Context, plan P) error
 	// Report writes the status. stored is true if the API server has it now; named are the revisions that the status or
@@ -76,7 +77,7 @@ func (w Row[P]) Run(ctx context.Context, p *Pass) error {
 	if err != nil {
 		return err
 	}
-	plan, altered, err := w.plan(ctx, recorded)
+	plan, altered, err := w.plan(ctx, p, recorded)
 	if err != nil {
 		return err
 	}
@@ -98,11 +99,10 @@ func (w Row[P]) Run(ctx context.Context, p *Pass) error {
 	return errors.Join(err, recorded.Truncate(ctx, p, w.Log, Live(w.Children, named...), w.Limit, w.confirm))
 }
 
-// plan plans, and asks before a creation or a replacement whether admission leaves new children unchanged. A child
-// whose label names no revision may be a new one. If admission alters children, the plan replaces none, and altered is
-// the reason. err ends the pass.
-func (w Row[P]) plan(ctx context.Context, recorded *Recorded) (plan P, altered, err error) {
-	plan, err = w.Plan(recorded, recorded.Update == nil)
+// plan plans. If a child may have been altered by admission, it asks whether its replacement would be altered as well.
+// If so, the plan replaces no such child, and altered is the reason. err ends the pass.
+func (w Row[P]) plan(ctx context.Context, p *Pass, recorded *Recorded) (plan P, altered, err error) {
+	plan, err = w.Plan(recorded, func(client.Object) bool { return false })
 	if err != nil || !plan.Writes() {
 		return plan, nil, err
 	}
@@ -110,13 +110,18 @@ func (w Row[P]) plan(ctx context.Context, recorded *Recorded) (plan P, altered, 
 	if recorded.Update != nil {
 		known = append(slices.Clip(known), *recorded.Update)
 	}
-	altered = w.Try(ctx, plan, slices.ContainsFunc(w.Children, func(f Family) bool { return f.strange(known) }))
-	if altered == nil {
+	suspects := p.suspects(w.Children, known)
+	if len(suspects) == 0 {
 		return plan, nil, nil
 	}
-	if plan, err = w.Plan(recorded, true); err == nil && Lost(altered) {
-		plan.createNone()
+	if altered = w.Try(ctx, plan, suspects[0]); altered == nil {
+		return plan, nil, nil
 	}
+	held := make(map[types.UID]bool, len(suspects))
+	for _, o := range suspects {
+		held[o.GetUID()] = true
+	}
+	plan, err = w.Plan(recorded, func(child client.Object) bool { return held[child.GetUID()] })
 	return plan, altered, err
 }
 

@@ -47,10 +47,10 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 			c.after = uid
 			continue
 		}
-		how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool {
+		how, err := r.pods.Make(ctx, p, c.node, pod, func(found client.Object) bool {
 			node, _ := nodeOf(asPod(found)) // a pod that names no node is not ours
 			return node == c.node && found.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] == f.hash
-		})
+		}, func(made *corev1.Pod) error { return r.unaltered(p, f, c.node, made) })
 		switch err = pass.AsNamespaceTerminating(err); {
 		case pass.IsStale(err):
 			return err
@@ -58,10 +58,6 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 			p.Warn(nil, "FailedCreate", "Create", "Error creating a pod for node %s: %v", c.node, err)
 			return fmt.Errorf("create a pod for node %s: %w", c.node, err)
 		case how == ownership.Created:
-			if err := r.pods.Kept(ctx, p, pod, r.unaltered(p, f, c.node, pod)); err != nil {
-				p.Warn(nil, "FailedCreate", "Create", "Error creating a pod for node %s: %v", c.node, err)
-				return fmt.Errorf("create a pod for node %s: %w", c.node, err)
-			}
 			p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, c.reason)
 			return nil
 		case how == ownership.Existed:

@@ -3,8 +3,10 @@ package daemonset
 // What admission makes of pods: whatever it takes away, no pod that serves is replaced again and again.
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,20 +22,32 @@ import (
 )
 
 func TestAdmissionThatChangesPods(t *testing.T) {
+	at := func(node string, change func(*corev1.Pod)) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			if on, _ := nodeOf(p); on == node {
+				change(p)
+			}
+		}
+	}
+	hash := func(p *corev1.Pod) { delete(p.Labels, appsv1.DefaultDaemonSetUniqueLabelKey) }
+	selected := func(p *corev1.Pod) { delete(p.Labels, "app") }
 	for name, c := range map[string]struct {
 		change func(*corev1.Pod)
-		// pods are there in the end; so many are created and deleted, at most, until somebody mends admission.
-		pods, creates, deletes int
-		says                   string
+		// So many pods are there in the end. So many are created, deleted and tried, at most, in two processes.
+		pods, creates, deletes, trials int
+		says                           string
 	}{
-		"the hash label":           {func(p *corev1.Pod) { delete(p.Labels, appsv1.DefaultDaemonSetUniqueLabelKey) }, 3, 3, 0, "label controller-revision-hash is"},
-		"another hash":             {func(p *corev1.Pod) { p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = "x" }, 3, 3, 0, `is "x" and not`},
-		"the selector's label":     {func(p *corev1.Pod) { delete(p.Labels, "app") }, 0, 3, 3, "the selector does not match"},
-		"the node that it goes to": {func(p *corev1.Pod) { p.Spec.Affinity = nil }, 0, 3, 3, "it is not bound to node"},
-		"its owner":                {func(p *corev1.Pod) { p.OwnerReferences = nil }, 0, 3, 3, "it has lost its owner"},
+		"the hash label":              {hash, 3, 3, 0, 20, "label controller-revision-hash is"},
+		"the hash label on one node":  {at("n1", hash), 3, 3, 0, 20, "label controller-revision-hash is"},
+		"another hash":                {func(p *corev1.Pod) { p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = "x" }, 3, 3, 0, 20, `is "x" and not`},
+		"the selector's label":        {selected, 0, 2, 2, 40, "the selector does not match"},
+		"that of the pod on one node": {at("n1", selected), 2, 4, 2, 20, "the selector does not match"},
+		"the node that it goes to":    {func(p *corev1.Pod) { p.Spec.Affinity = nil }, 0, 2, 2, 40, "it is not bound to node"},
+		"its owner":                   {func(p *corev1.Pod) { p.OwnerReferences[0].UID = "another" }, 0, 2, 2, 40, "it has another owner"},
+		"that it has one":             {func(p *corev1.Pod) { p.OwnerReferences = nil }, 3, 3, 0, 0, "latest ControllerRevision"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, three()...)
+			w := newWorld(t, three(rolling(2, 0))...)
 			w.Before = func(call fakeserver.Call) error {
 				if pod, ok := call.Object.(*corev1.Pod); ok && strings.Contains(call.Verb, "create") {
 					c.change(pod)
@@ -51,12 +65,13 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 			w = worldOf(w.server, nil, nil) // another process, which remembers nothing
 			passes(20)
 			creates, deletes, trials := w.Count("create", "Pod"), w.Count("delete", "Pod"), w.Count(fakeserver.TryCreate, "Pod")
-			if creates > c.creates || deletes > c.deletes || len(w.pods()) != c.pods || trials == 0 || trials > 20 {
+			if creates > c.creates || deletes > c.deletes || len(w.pods()) != c.pods || trials > c.trials || (trials == 0) != (c.trials == 0) {
 				t.Errorf("%d creates, %d deletes and %d dry runs, and %d pods", creates, deletes, trials, len(w.pods()))
 			}
 			if got := findCondition(w.ds().Status.Conditions, ConditionUpdated); got == nil || !strings.Contains(got.Message, c.says) {
 				t.Errorf("the condition is %+v, want %q", got, c.says)
 			}
+			w.rollsOnce(passes, c.pods)
 			w.Before = nil
 			passes(20)
 			for _, pod := range w.pods() {
@@ -68,6 +83,29 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 				t.Errorf("in the end there are %d pods", len(w.pods()))
 			}
 		})
+	}
+}
+
+// rollsOnce edits the image while admission alters pods. An altered pod keeps the old image, each other pod is replaced
+// once.
+func (w *world) rollsOnce(passes func(int), pods int) {
+	w.t.Helper()
+	old := map[string]bool{}
+	for _, pod := range w.pods() {
+		if pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != w.current() {
+			old[pod.Name] = true
+		}
+	}
+	creates := w.Count("create", "Pod")
+	w.edit(image("agent:2"))
+	passes(20)
+	for _, pod := range w.pods() {
+		if (pod.Spec.Containers[0].Image != "agent:2") != old[pod.Name] {
+			w.t.Errorf("pod %s, altered before: %t, has image %s", pod.Name, old[pod.Name], pod.Spec.Containers[0].Image)
+		}
+	}
+	if made := w.Count("create", "Pod") - creates; made > pods-len(old)+1 {
+		w.t.Errorf("%d pods were created by an edit, and %d had been altered before", made, len(old))
 	}
 }
 
@@ -116,14 +154,15 @@ func TestAdmissionThatCannotBeTried(t *testing.T) {
 	}
 }
 
-// current is the hash of the only revision.
+// current is the hash of the newest revision.
 func (s *server) current() string {
 	s.t.Helper()
 	var list appsv1.ControllerRevisionList
-	if err := s.Raw.List(s.t.Context(), &list, client.InNamespace("default")); err != nil || len(list.Items) != 1 {
+	if err := s.Raw.List(s.t.Context(), &list, client.InNamespace("default")); err != nil || len(list.Items) == 0 {
 		s.t.Fatalf("%d revisions, %v", len(list.Items), err)
 	}
-	return list.Items[0].Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+	newest := slices.MaxFunc(list.Items, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
+	return newest.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
 }
 
 // TestAPlanThatFailsEndsThePass: admission alters new pods, and the plan that replaces none cannot be made. The first
@@ -141,13 +180,15 @@ func TestAPlanThatFailsEndsThePass(t *testing.T) {
 	}
 	row := w.r.row(p, o)
 	usual := row.Plan
-	row.Plan = func(recorded *pass.Recorded, hold bool) (*plan, error) {
-		if hold {
+	row.Plan = func(recorded *pass.Recorded, altered func(client.Object) bool) (*plan, error) {
+		if altered(o.pods[0]) {
 			return nil, failed
 		}
-		return usual(recorded, hold)
+		return usual(recorded, altered)
 	}
-	row.Try = func(context.Context, *plan, bool) error { return &pass.AlteredError{What: "its label is gone"} }
+	row.Try = func(context.Context, *plan, client.Object) error {
+		return &pass.AlteredError{What: "its label is gone"}
+	}
 	if err := row.Run(t.Context(), p); !errors.Is(err, failed) || len(w.WritesTo("Pod")) != 0 {
 		t.Errorf("%v, and it wrote %v", err, w.WritesTo("Pod"))
 	}

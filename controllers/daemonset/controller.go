@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
@@ -51,19 +52,21 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 	return pass.Row[*plan]{
 		Log: r.log, Entries: o.entries, Collisions: o.ds.Status.CollisionCount, Limit: o.ds.Spec.RevisionHistoryLimit,
 		Children: o.children,
-		Plan: func(recorded *pass.Recorded, hold bool) (*plan, error) {
+		Plan: func(recorded *pass.Recorded, altered func(client.Object) bool) (*plan, error) {
 			f, err := r.facts(o, recorded)
 			if err != nil {
 				return nil, err
 			}
-			f.hold, f.failed = hold, p.Failed
+			f.hold, f.altered, f.failed = recorded.Update == nil, altered, p.Failed
 			plan, err := makePlan(f)
 			if err != nil {
 				return nil, pass.Refusef("InvalidStrategy", "%w", err)
 			}
 			return plan, nil
 		},
-		Try: func(ctx context.Context, plan *plan, strange bool) error { return r.try(ctx, p, plan.from, strange) },
+		Try: func(ctx context.Context, plan *plan, suspect client.Object) error {
+			return r.try(ctx, p, plan.from, suspect)
+		},
 		Act: func(ctx context.Context, plan *plan) error { return r.act(ctx, p, plan) },
 		Report: func(ctx context.Context, recorded *pass.Recorded, plan *plan, failed error) ([]string, bool, error) {
 			stored, err := r.report(ctx, p, o, report{plan, recorded, o.pods, failed})
@@ -72,16 +75,13 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 	}
 }
 
-// try asks whether admission leaves pods of the update revision unchanged.
-func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, strange bool) error {
-	if f.hash == "" {
-		return nil
-	}
-	node := "trial"
-	if len(f.nodes) > 0 {
-		node = f.nodes[0].Name
+// try asks whether admission would alter a pod of the update revision on the node of a suspect.
+func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, suspect client.Object) error {
+	node, err := nodeOf(asPod(suspect))
+	if f.hash == "" || err != nil {
+		return nil //nolint:nilerr // a pod without a node is deleted, and nothing takes its place
 	}
 	pod := podFor(f.ds, f.hash, creation{node: node})
 	pod.Name = ""
-	return r.pods.Trial(ctx, p, strange, pod, func(made *corev1.Pod) error { return r.unaltered(p, f, node, made) })
+	return r.pods.Trial(ctx, p, suspect, pod, func(made *corev1.Pod) error { return r.unaltered(p, f, node, made) })
 }

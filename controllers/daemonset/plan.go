@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
@@ -31,6 +32,8 @@ type facts struct {
 	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision
 	// that exists, or hash is empty; lost pods are recreated from it, and nothing is replaced.
 	hold bool
+	// altered reports whether admission altered a pod, which is not replaced then. Nil means no.
+	altered func(pod client.Object) bool
 	// asked is the DaemonSet as its spec is, nil if ds is that: a pod that may stay by it is not deleted.
 	asked *appsv1.DaemonSet
 	// nodes are all nodes, pods the claimed pods by node.
@@ -198,7 +201,7 @@ func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 	if p.surge {
 		unit.Stays = paused // what takes its place failed a moment ago
 	}
-	unit.Held = p.hold || p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	unit.Held = p.hold || p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || slices.ContainsFunc(running, p.isAltered)
 	return unit, start || unit.Old != nil || unit.New != nil || unit.Crowded
 }
 
@@ -251,8 +254,8 @@ func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 		return cmp.Or(pass.TrueFirst(p.available(a), p.available(b)), pass.TrueFirst(isReady(a), isReady(b)), elder(a, b))
 	})
 	for _, pod := range pods[1:] {
-		if p.hold {
-			break // without the update revision it is unknown whether they are of one revision
+		if p.hold || p.isAltered(pod) || p.isAltered(pods[0]) {
+			continue // it is unknown whether they are of one revision
 		}
 		p.remove(deletion{pod: pod, node: node, reason: fmt.Sprintf("node %s has another of the same revision", node)})
 	}
@@ -322,6 +325,8 @@ func (p *planner) tally(pods []*corev1.Pod, start bool) {
 		p.counts.updated++
 	}
 }
+
+func (f *facts) isAltered(pod *corev1.Pod) bool { return f.altered != nil && f.altered(pod) }
 
 // conforms reports whether a pod comes from the update revision. Labels are trusted: only this controller writes them,
 // and a pod's content is set when it is created.

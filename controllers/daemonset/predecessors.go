@@ -30,7 +30,8 @@ type predecessors struct {
 	all map[types.UID]map[string]lastPods
 }
 
-// lastPods are the newest pods of a node, by their hash.
+// lastPods are the newest pods of a node, by their hash. Of pods that were created in the same second there is one more
+// entry each, with their names in the key.
 type lastPods map[string]predecessor
 
 // predecessor is what is kept of a pod.
@@ -86,12 +87,15 @@ func (p *predecessors) note(of client.Object, pods []*corev1.Pod) {
 		if ok && was.uid == pod.UID {
 			continue // nearly always
 		}
-		shown := predecessorOf(pod)
-		if ok && !shown.later(was, func(uid types.UID) string { return podName(of, hash, creation{node: node, after: uid}) }) {
-			continue
-		}
 		if nodes[node] == nil {
 			nodes[node] = lastPods{}
+		}
+		shown := predecessorOf(pod)
+		if ok && shown.created.Equal(&was.created) { // the hash of an altered pod does not show which one is later
+			nodes[node][hash+"/"+shown.name], nodes[node][hash+"/"+was.name] = shown, was
+		}
+		if ok && !shown.later(was, func(uid types.UID) string { return podName(of, hash, creation{node: node, after: uid}) }) {
+			continue
 		}
 		nodes[node][hash] = shown
 		crowded = crowded || len(nodes[node]) > mostRevisions

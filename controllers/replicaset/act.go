@@ -31,25 +31,12 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 	)
 }
 
-// trial asks, once admission was seen to take the selector's labels off a pod, whether it lets new ones be by now,
-// before others are created. The error says why not; then the plan creates none.
-func (r *Reconciler) trial(ctx context.Context, p *pass.Pass, o *observed, plan *plan) error {
-	if len(plan.Creates) == 0 {
-		return nil
-	}
-	pod := podFor(o.set, r.kind.GVK, "")
-	err := r.pods.Trial(ctx, p, false, pod, func(made *corev1.Pod) error { return pass.Unaltered(p.Parent, made, o.selector, nil) })
-	if pass.Lost(err) {
-		plan.Creates = nil
-	}
-	return err
-}
-
 // create makes one pod. If one of ours under that name exists and is not terminating, an earlier request whose response
 // was lost, or another manager, created it; it is the one we want, whatever template it was created from.
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c creation) error {
 	pod := podFor(o.set, r.kind.GVK, c.name)
-	how, err := r.pods.Create(ctx, p.Parent, pod, func(found client.Object) bool { return !ended(asPod(found)) })
+	how, err := r.pods.Make(ctx, p, "", pod, func(found client.Object) bool { return !ended(asPod(found)) },
+		func(made *corev1.Pod) error { return pass.Unaltered(p.Parent, made, o.selector, nil) })
 	if pass.OutcomeUnknown(err) {
 		r.unanswered.add(o.set.UID, c.name)
 	} else if err == nil {
@@ -65,10 +52,6 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c cr
 	case how == ownership.Taken:
 		return fmt.Errorf("%w: the name %s is taken, and the cache does not show by whom", ownership.ErrStale, c.name)
 	case how == ownership.Created:
-		if err := r.pods.Kept(ctx, p, pod, pass.Unaltered(p.Parent, pod, o.selector, nil)); err != nil {
-			p.Warn(nil, "FailedCreate", "Create", "Error creating: %v", err)
-			return fmt.Errorf("create pod %s: %w", c.name, err)
-		}
 		p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", c.name, c.reason)
 	}
 	return nil

@@ -110,7 +110,8 @@ func (r *Reconciler) createPod(
 	pod := podFor(set, from, ordinal)
 	// A pod of ours that exists already is left to the next pass, whatever it was created from: this pass rests on a cache
 	// that does not show it.
-	how, err := r.pods.Create(ctx, set, pod, func(client.Object) bool { return true })
+	how, err := r.pods.Make(ctx, p, pod.Name, pod, func(client.Object) bool { return true },
+		func(made *corev1.Pod) error { return unaltered(set, made, from) })
 	switch {
 	case err != nil:
 		return pass.AsNamespaceTerminating(err)
@@ -118,9 +119,6 @@ func (r *Reconciler) createPod(
 		return r.taken(ctx, set, pod)
 	case how == ownership.Existed:
 		return fmt.Errorf("%w: pod %s is there, and the cache does not show it", ownership.ErrStale, pod.Name)
-	}
-	if err := r.pods.Kept(ctx, p, pod, unaltered(set, pod, from)); err != nil {
-		return err
 	}
 	p.Normal(pod, "SuccessfulCreate", "Create", "Created pod: %s (%s)", pod.Name, reason)
 	return nil

@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
@@ -61,15 +62,17 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 		Rename: func(ctx context.Context, from, to revision.Revision) error {
 			return r.rename(ctx, p, o, from.Name, to.Name)
 		},
-		Plan: func(recorded *pass.Recorded, hold bool) (*plan, error) {
+		Plan: func(recorded *pass.Recorded, altered func(client.Object) bool) (*plan, error) {
 			f, err := r.facts(o, recorded)
 			if err != nil {
 				return nil, err
 			}
-			f.hold = hold
+			f.hold, f.altered = recorded.Update == nil, altered
 			return makePlan(f)
 		},
-		Try: func(ctx context.Context, plan *plan, strange bool) error { return r.try(ctx, p, plan.from, strange) },
+		Try: func(ctx context.Context, plan *plan, suspect client.Object) error {
+			return r.try(ctx, p, plan.from, suspect)
+		},
 		Act: func(ctx context.Context, plan *plan) error { return r.act(ctx, p, o.set, plan) },
 		Report: func(ctx context.Context, recorded *pass.Recorded, plan *plan, failed error) ([]string, bool, error) {
 			rep := report{plan: plan, recorded: recorded, current: plan.from.current.name, pods: o.pods, failed: failed}
@@ -86,13 +89,13 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 	}
 }
 
-// try asks whether admission leaves pods of the update revision unchanged.
-func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, strange bool) error {
+// try asks whether admission would alter a pod of the update revision in the place of a suspect.
+func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, suspect client.Object) error {
 	if f.update.template == nil {
 		return nil
 	}
-	start, _ := ordinals(f.set)
-	pod := podFor(f.set, f.update, start)
+	ordinal, _ := ordinalOf(f.set, suspect.GetName())
+	pod := podFor(f.set, f.update, ordinal)
 	pod.Name, pod.GenerateName = "", pod.Name+"-"
-	return r.pods.Trial(ctx, p, strange, pod, func(made *corev1.Pod) error { return unaltered(f.set, made, f.update) })
+	return r.pods.Trial(ctx, p, suspect, pod, func(made *corev1.Pod) error { return unaltered(f.set, made, f.update) })
 }

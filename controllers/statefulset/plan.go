@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
@@ -33,6 +34,8 @@ type facts struct {
 	now time.Time
 	// hold says that the update revision could not be recorded: no pod is replaced.
 	hold bool
+	// altered reports whether admission altered a pod, which is not replaced then. Nil means no.
+	altered func(pod client.Object) bool
 	// pause returns how long a pod that ended stays before it is replaced. Nil means that none does.
 	pause func(pod string) pass.Wait
 	// barred are the pods that cannot come from a revision: see refusals.go.
@@ -208,6 +211,8 @@ func (p *planner) outdated(pod *corev1.Pod) bool {
 	differs := inRange(p.set, ordinal) && precedes(pod, p.set) && storageDiffers(p.set, ordinal, pod) != ""
 	return ok && (revisionOf(pod) != p.update.name || differs)
 }
+
+func (f *facts) isAltered(pod *corev1.Pod) bool { return f.altered != nil && f.altered(pod) }
 
 // visit plans for one ordinal, lowest first.
 func (p *planner) visit(i int) {

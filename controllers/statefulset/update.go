@@ -84,6 +84,8 @@ func (p *planner) unit(i int) rollout.Unit {
 	switch {
 	case s.conforms:
 		u.New = instance
+	case p.isAltered(s.pod):
+		u.Old, u.Stays = instance, "admission would alter its replacement"
 	case p.recreates():
 		u.Old, u.Stays = instance, "all pods of other revisions are deleted at the same time"
 	case p.unstartable(i):

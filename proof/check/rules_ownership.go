@@ -129,7 +129,7 @@ func (s *step) foreign() {
 	if s.of(s.k.Revisions) && s.e.Old != nil && s.parent(s.before, s.e.Old) != nil && !s.k.mine(s.e.Old) {
 		s.violationf("O4", "it is written, and is part of a history that its controller keeps itself")
 	}
-	if s.ours(s.e.Old) || s.ours(s.e.New) || s.takes() != "" || !s.first() {
+	if s.ours(s.e.Old) || s.ours(s.e.New) || s.ours(s.sent()) || s.takes() != "" || !s.first() {
 		return
 	}
 	s.violationf("O4", "it is written, and belongs to no parent")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,8 @@ type injection struct {
 	// config is for ConfigMaps, nil if they stay as they are.
 	config func(data map[string]any)
 }
+
+const noOwner = "no owner"
 
 var injections = []injection{
 	{name: "a label and an annotation", pod: func(pod *corev1.Pod) {
@@ -64,6 +67,12 @@ var injections = []injection{
 		}
 	}},
 	{name: "no label of the selector", takes: true, pod: func(pod *corev1.Pod) { delete(pod.Labels, "app") }},
+	{name: noOwner, takes: true, pod: func(pod *corev1.Pod) { pod.OwnerReferences = nil }},
+	{name: "no hash in one place", takes: true, pod: func(pod *corev1.Pod) {
+		if strings.HasSuffix(pod.Name, "-1") || pod.Spec.Affinity != nil && strings.Contains(pod.Spec.Affinity.String(), "node-1") {
+			delete(pod.Labels, appsv1.ControllerRevisionHashLabelKey)
+		}
+	}},
 	{name: "no affinity", takes: true, pod: func(pod *corev1.Pod) { pod.Spec.Affinity = nil }},
 	{name: "no claims", takes: true, pod: func(pod *corev1.Pod) {
 		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
@@ -80,7 +89,8 @@ func with(in map[string]string, key, value string) map[string]string {
 func (t *trouble) makeInjection(w *world) bool {
 	i := &injections[t.chance.IntN(len(injections))]
 	// Children of hosted controllers are known by their owner alone, and what admission makes of one is how it is to be.
-	if w.hosts() && i.takes || !w.hosts() && i.pod == nil {
+	// Orphans of two kinds with the same selector are adopted by either, as with the built-in controllers.
+	if w.hosts() && i.takes || !w.hosts() && i.pod == nil || i.name == noOwner && len(w.kinds) > 1 {
 		return false
 	}
 	t.inject = i
