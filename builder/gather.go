@@ -48,8 +48,8 @@ type observed struct {
 	now       time.Time
 	// pause is that of children which have failed: see [pass.Pass.Pause].
 	pause func(revision, place string) pass.Wait
-	// failed reports whether the last write of that name failed: see [pass.Pass.Failed].
-	failed func(name string) bool
+	// failed is [pass.Pass.Failed].
+	failed func(name string) int
 	// genuine says of a revision that somebody may have planted that nobody has.
 	genuine func(revision.Revision) bool
 }

@@ -29,8 +29,8 @@ type facts struct {
 	applied []application
 	// altered reports whether admission altered a child, which is not replaced then. Nil means no.
 	altered func(child client.Object) bool
-	// failed reports whether the last write to a child of that kind and name failed. Nil means no.
-	failed func(rule int, child client.Object) bool
+	// failed is [pass.Pass.Failed] for a child of that kind and name. Nil means that nothing failed.
+	failed func(rule int, child client.Object) int
 }
 
 // application is a child that is applied.

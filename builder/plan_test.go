@@ -234,7 +234,12 @@ func happen(chance *rand.Rand, words []string, p *plan, broken, losses bool) []s
 func TestARefusedChildStopsNoOther(t *testing.T) {
 	for refused, strategy := range map[string]Strategy{"c0": {}, nameAt("c0", "1"): {MaxSurge: 1}, nameAt("c0", "2"): {MaxSurge: 1}} {
 		f := picture(strategy, "1 1 1")
-		f.failed = func(_ int, child client.Object) bool { return child.GetName() == refused }
+		f.failed = func(_ int, child client.Object) int {
+			if child.GetName() == refused {
+				return 1
+			}
+			return 0
+		}
 		want := "-c1"
 		if strategy.MaxSurge > 0 {
 			want = "+" + nameAt("c1", "2") + ":2"

@@ -118,7 +118,10 @@ func (p *planner) visit(s *slot) {
 	left := len(old) + len(updated)
 	u.Crowded = len(old) > 1 || len(updated) > 1 || left > 0 && left < len(s.old)+len(s.updated)
 	if u.Old != nil && p.failed != nil {
-		u.Refused = p.failed(s.rule, old[0].object) || s.update != nil && p.failed(s.rule, s.update)
+		u.Refused = p.failed(s.rule, old[0].object)
+		if s.update != nil {
+			u.Refused = max(u.Refused, p.failed(s.rule, s.update))
+		}
 	}
 	if u.Old != nil && u.New == nil && !u.Held {
 		u.Stays = p.stays(s, old[0])

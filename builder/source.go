@@ -18,7 +18,7 @@ import (
 // are not updated. Where the update revision could not be recorded, that is all there is.
 func (r *reconciler[P]) facts(ctx context.Context, o *observed, recorded *pass.Recorded) (facts, error) {
 	parent := o.parent.(P)
-	f := facts{strategy: o.strategy, failed: func(rule int, child client.Object) bool { return o.failed(describe(r.kinds[rule], child)) }}
+	f := facts{strategy: o.strategy, failed: func(rule int, child client.Object) int { return o.failed(describe(r.kinds[rule], child)) }}
 	for _, k := range r.kinds {
 		if k.minReady != nil {
 			f.minReady = max(f.minReady, k.minReady(o.parent))

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,41 +69,47 @@ func SlowStart[T any](p *Pass, w Writes[T]) error {
 	return nil
 }
 
+// failure is a write that failed: the number of the pass, and when that was.
+type failure struct {
+	pass int
+	at   time.Time
+}
+
+// forgetFailures is when a failed write is forgotten that was not tried again: nobody asks for it any more, mostly.
+const forgetFailures = 10 * time.Minute
+
 // lastFailedLast returns the items in the order in which they are to be tried, those that have not failed first, and a
-// Do that notes for the next pass which of them fail. Without it [SlowStart] would stop at the same refused item in
+// Do that notes for the next passes which of them fail. Without it [SlowStart] would stop at the same refused item in
 // each pass, and never try those after it; with it, a parent whose other children all exist costs one refused request a
 // pass.
 func lastFailedLast[T any](p *Pass, w Writes[T]) ([]T, func(T) error) {
-	before := p.memory.failed
-	if p.failing == nil {
-		p.failing = map[string]int{}
+	m := p.memory
+	if m.failed == nil {
+		m.failed = map[string]failure{}
 	}
-	for _, item := range w.Items { // what is not asked for any more is forgotten
-		if at, ok := before[w.Name(item)]; ok {
-			p.failing[w.Name(item)] = at
-		}
-	}
+	maps.DeleteFunc(m.failed, func(_ string, f failure) bool { return p.Now().Sub(f.at) > forgetFailures })
+	m.tries++
 	items := slices.Clone(w.Items)
-	slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(before[w.Name(a)], before[w.Name(b)]) })
+	slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(m.failed[w.Name(a)].pass, m.failed[w.Name(b)].pass) })
 	var mu sync.Mutex
 	return items, func(item T) error {
 		err := w.Do(item)
 		mu.Lock()
 		defer mu.Unlock()
-		delete(p.failing, w.Name(item))
-		if err != nil {
-			p.failing[w.Name(item)] = p.memory.failures + 1
+		switch {
+		case err == nil:
+			delete(m.failed, w.Name(item))
+		case !IsStale(err):
+			m.failed[w.Name(item)] = failure{m.tries, p.Now()}
 		}
 		return err
 	}
 }
 
-// Failed reports whether the write of that name failed in the last pass: see [Writes]. A planner that chooses among
-// equals chooses another one then, so that a single write that is always refused does not stop a rollout.
-func (p *Pass) Failed(name string) bool {
-	_, failed := p.memory.failed[name]
-	return failed
-}
+// Failed returns when the last write of that name failed: see [Writes]. A later failure has a higher number, and 0
+// means that it succeeded, or was not tried lately. A planner that chooses among equals chooses the lowest, so that
+// writes that are always refused do not stop a rollout.
+func (p *Pass) Failed(name string) int { return p.memory.failed[name].pass }
 
 // Each does f for all items, as many as [AtOnce] at a time, and returns the errors, joined.
 func Each[T any](items []T, f func(T) error) error {

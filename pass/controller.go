@@ -118,8 +118,9 @@ type memory struct {
 	// resetAfter is how many failures there were when the back-off began anew, which was at resetAt.
 	resetAfter int
 	resetAt    time.Time
-	// failed holds, by name, the writes that failed last, with the number of that failure. See [Writes].
-	failed map[string]int
+	// failed holds, by name, the writes that failed last, and tries counts the batches. See [Writes].
+	failed map[string]failure
+	tries  int
 	// admission is what admission does to the children: see [Children.Make].
 	admission admission
 	// pauses are those of places whose children end by themselves: see [Pass.Pause]. Guarded.
@@ -209,7 +210,6 @@ func (c *Controller) ReconcileParent(
 	m.again(p)
 	if err != nil {
 		m.failures++
-		m.failed = p.failing
 		delay := backoff(m.failures - m.resetAfter)
 		if p.requeueAfter > 0 && p.requeueAfter < delay {
 			delay = p.requeueAfter // a timer does not wait for the back-off
@@ -219,7 +219,7 @@ func (c *Controller) ReconcileParent(
 		return reconcile.Result{}, err
 	}
 	c.showRetry(m, 0)
-	m.failures, m.resetAfter, m.failed = 0, 0, nil
+	m.failures, m.resetAfter = 0, 0
 	return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 }
 

@@ -28,8 +28,6 @@ type Pass struct {
 	requeueAfter time.Duration
 	// writing is how long [SlowStart] took so far.
 	writing time.Duration
-	// failing is what memory.failed becomes if the pass fails.
-	failing map[string]int
 	// failure is that of a rollout which has exceeded its deadline, nil if it has not.
 	failure *Failure
 	// conflicted says that another writer changed an object first.

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -36,9 +37,9 @@ type Unit struct {
 	// Stays, unless it is empty, says why the old instance must stay for now, in one readable clause. Unlike a held unit,
 	// which is where it should be, it is reported as waiting. A surge that has begun is finished all the same.
 	Stays string
-	// Refused is true if the API server refused the last step of the unit. Other units come first then, unless the
-	// strategy is Ordered.
-	Refused bool
+	// Refused is 0 unless the API server refused the last step of the unit, and higher the later that was. Unless the
+	// strategy is Ordered, units with a lower number come first.
+	Refused int
 	// Leaving places need no new instance, but may keep the one they have. They do not count as part of the set.
 	Leaving bool
 }
@@ -175,15 +176,12 @@ func crowded(units []Unit) []Unit {
 	return out
 }
 
-// refusedLast returns units with those behind the others that are Refused.
+// refusedLast returns units with those behind the others that were refused.
 func refusedLast(units []Unit) []Unit {
-	refused := func(u Unit) bool { return u.Refused }
-	if !slices.ContainsFunc(units, refused) {
+	if !slices.ContainsFunc(units, func(u Unit) bool { return u.Refused > 0 }) {
 		return units
 	}
-	first := slices.DeleteFunc(slices.Clone(units), refused)
-	last := slices.DeleteFunc(slices.Clone(units), func(u Unit) bool { return !u.Refused })
-	return append(first, last...)
+	return slices.SortedStableFunc(slices.Values(units), func(a, b Unit) int { return cmp.Compare(a.Refused, b.Refused) })
 }
 
 // planner is one run of New. What it has spent so far is in unavailable, surging and spare.

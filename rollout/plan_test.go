@@ -113,7 +113,7 @@ func TestWhatIsStopped(t *testing.T) {
 		},
 		{
 			"refused: the others come first",
-			[]rollout.Unit{{Key: "n1", Old: up("a1"), Refused: true}, {Key: "n2", Old: up("a2")}},
+			[]rollout.Unit{{Key: "n1", Old: up("a1"), Refused: 1}, {Key: "n2", Old: up("a2")}},
 			rollout.Strategy{MaxUnavailable: 1},
 			[]string{
 				"0/2 updated, 2 available, 0 not",
@@ -123,7 +123,7 @@ func TestWhatIsStopped(t *testing.T) {
 		},
 		{
 			"but not where the order counts",
-			[]rollout.Unit{{Key: "n1", Old: up("a1"), Refused: true}, {Key: "n2", Old: up("a2")}},
+			[]rollout.Unit{{Key: "n1", Old: up("a1"), Refused: 1}, {Key: "n2", Old: up("a2")}},
 			rollout.Strategy{MaxUnavailable: 1, Ordered: true},
 			[]string{
 				"0/2 updated, 2 available, 0 not",

@@ -32,7 +32,7 @@ func sets() *rapid.Generator[[]rollout.Unit] {
 				New:     instance(fmt.Sprintf("b%d", i)),
 				Crowded: oneIn(t, 10, "crowded"),
 				Held:    oneIn(t, 6, "held"),
-				Refused: oneIn(t, 6, "refused"),
+				Refused: max(0, rapid.IntRange(-8, 3).Draw(t, "refused")),
 				Leaving: oneIn(t, 3, "leaving"),
 			}
 			if rapid.Bool().Draw(t, "not begun") {
@@ -167,11 +167,11 @@ func TestEveryUnitHasOneAnswerAndNewInstancesAreNeverTouched(t *testing.T) {
 		var waiting []string
 		for _, wait := range plan.Waiting {
 			answers[wait.Unit]++
-			rank := "first "
-			if find(units, wait.Unit).Refused && !s.Ordered {
-				rank = "last "
+			rank := 0
+			if !s.Ordered {
+				rank = find(units, wait.Unit).Refused
 			}
-			waiting = append(waiting, rank+wait.Unit)
+			waiting = append(waiting, fmt.Sprint(rank, wait.Unit))
 		}
 		if !slices.IsSorted(waiting) {
 			t.Errorf("the waiting units are not in the order of the set: %v", waiting)

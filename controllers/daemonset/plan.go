@@ -43,8 +43,8 @@ type facts struct {
 	// one that it replaces; and the UIDs of all pods that are there or remembered, by their names, which no new pod gets.
 	// It costs what there are pods, so it is for passes that create some.
 	past func() (last, seen map[string]types.UID)
-	// failed reports whether the last write of that name failed: a pod's name, or the node's for a creation. Nil means no.
-	failed func(name string) bool
+	// failed is [pass.Pass.Failed], by the name of a pod, or of the node for a creation. Nil means that nothing failed.
+	failed func(name string) int
 	// now is when the facts were gathered.
 	now time.Time
 	// backoff returns how long a failed pod on a node must stay before it is replaced by one of the update revision; zero
@@ -126,9 +126,16 @@ func makePlan(f facts) (*plan, error) {
 	return p.plan, nil
 }
 
-// refused reports whether the last step of a node failed.
-func (f *facts) refused(u rollout.Unit) bool {
-	return f.failed != nil && (f.failed(u.Key) || u.Old != nil && f.failed(u.Old.Name))
+// refused is when the last step of a node failed: see [rollout.Unit].
+func (f *facts) refused(u rollout.Unit) int {
+	switch {
+	case f.failed == nil:
+		return 0
+	case u.Old == nil:
+		return f.failed(u.Key)
+	default:
+		return max(f.failed(u.Key), f.failed(u.Old.Name))
+	}
 }
 
 // budgetOf resolves the percentages of the update strategy against the nodes that should run a pod.

@@ -131,10 +131,7 @@ func (s *server) revisions() map[string]int64 {
 // three is a DaemonSet on three nodes, as API objects.
 func three(options ...dsOption) []client.Object {
 	out := []client.Object{agent(options...)}
-	for _, n := range nodes("n1", "n2", "n3") {
-		out = append(out, n)
-	}
-	return out
+	return append(out, asObjects(nodes("n1", "n2", "n3"))...)
 }
 
 func TestFirstPass(t *testing.T) {
@@ -255,39 +252,49 @@ func TestALostAdoptionIsRepeated(t *testing.T) {
 	}
 }
 
-// TestARefusedNodeStopsNoOther: admission refuses the deletion of one pod, or the creation of pods for one node. The
+// TestRefusedNodesStopNoOther: admission refuses the deletion of some pods, or the creation of pods for some nodes. The
 // rollout goes on with the other nodes, as upstream's does, whose order is random.
-func TestARefusedNodeStopsNoOther(t *testing.T) {
-	for name, strategy := range map[string]dsOption{"a deletion": rolling(1, 0), "a creation beside the old pod": rolling(0, 1)} {
+func TestRefusedNodesStopNoOther(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy dsOption
+		refused  []string
+	}{
+		"a deletion":                             {rolling(1, 0), []string{"n1"}},
+		"two deletions":                          {rolling(1, 0), []string{"n1", "n2"}},
+		"two deletions of two":                   {rolling(2, 0), []string{"n1", "n2"}},
+		"three deletions of two":                 {rolling(2, 0), []string{"n1", "n2", "n3"}},
+		"a creation beside the old pod":          {rolling(0, 1), []string{"n1"}},
+		"three creations beside the old pods":    {rolling(0, 1), []string{"n1", "n2", "n3"}},
+		"three creations of two beside the olds": {rolling(0, 2), []string{"n1", "n2", "n3"}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, agent(strategy), node("n1"), node("n2"), node("n3"))
+			w := newWorld(t, append([]client.Object{agent(c.strategy)}, asObjects(nodes("n1", "n2", "n3", "n4", "n5"))...)...)
 			w.mustReconcile()
 			w.settle()
 			w.mustReconcile()
 			denied := apierrors.NewForbidden(podResource, "", errors.New("it is protected"))
-			protected := ""
+			protected := map[string]bool{}
 			for _, pod := range w.pods() {
-				if at, _ := nodeOf(pod); at == "n1" {
-					protected = pod.Name
-				}
+				at, _ := nodeOf(pod)
+				protected[pod.Name] = slices.Contains(c.refused, at)
 			}
-			w.Before = func(c fakeserver.Call) error {
-				if pod, ok := c.Object.(*corev1.Pod); ok && c.Verb == "create" {
-					if at, _ := nodeOf(pod); at == "n1" {
+			w.Before = func(call fakeserver.Call) error {
+				if pod, ok := call.Object.(*corev1.Pod); ok && call.Verb == "create" {
+					if at, _ := nodeOf(pod); slices.Contains(c.refused, at) {
 						return denied
 					}
 				}
-				if c.Verb == "delete" && c.Name == protected {
+				if call.Verb == "delete" && protected[call.Name] {
 					return denied
 				}
 				return nil
 			}
 			w.edit(image("agent:2"))
-			for range 20 {
+			for range 40 {
 				_, _ = w.reconcile()
 				w.settle()
 			}
-			want := map[string]int{"agent:1": 1, "agent:2": 2}
+			want := map[string]int{"agent:1": len(c.refused), "agent:2": 5 - len(c.refused)}
 			got := map[string]int{}
 			for _, pod := range w.pods() {
 				got[pod.Spec.Containers[0].Image]++
@@ -297,4 +304,12 @@ func TestARefusedNodeStopsNoOther(t *testing.T) {
 			}
 		})
 	}
+}
+
+func asObjects(nodes []*corev1.Node) []client.Object {
+	out := make([]client.Object, 0, len(nodes))
+	for _, n := range nodes {
+		out = append(out, n)
+	}
+	return out
 }

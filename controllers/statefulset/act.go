@@ -190,10 +190,11 @@ func (r *Reconciler) delete(ctx context.Context, p *pass.Pass, d deletion) error
 	if d.next != "" {
 		p.Replaced(d.next, d.pod.Name)
 	}
-	if d.bars != (refused{}) {
+	deleted, err := r.pods.Removed(ctx, p, d.pod, d.reason)
+	if deleted && d.bars != (refused{}) {
 		r.refusals.bar(p.Parent.GetUID(), d.bars)
 	}
-	return r.pods.Remove(ctx, p, d.pod, d.reason)
+	return err
 }
 
 // setOwners replaces the owner references of exactly the claim that was read.

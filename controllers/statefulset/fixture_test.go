@@ -159,6 +159,9 @@ func waitingFor(reason string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
 }
 
+// young makes a pod that was created ten seconds ago.
+func young(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-10 * time.Second)) }
+
 // unschedulable makes a pod wait for a node that there is not.
 func unschedulable(p *corev1.Pod) {
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{

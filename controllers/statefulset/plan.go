@@ -273,7 +273,7 @@ func (p *planner) fill(i int) {
 	}
 	c := creation{ordinal: s.ordinal, from: from, claims: p.missingClaims(s.ordinal), reason: "revision " + from.name}
 	if from.name != p.update.name {
-		if c.held = i < p.partition; !c.held && !p.failing() {
+		if c.held = i < p.partition; !c.held {
 			c.instead = p.update
 		}
 	}
@@ -287,19 +287,6 @@ func (p *planner) missf(s slot, format string, args ...any) {
 	p.blockf("%s does not exist: %s", s.name, p.waits[len(p.waits)-1].Reason)
 }
 
-// failing reports whether there are pods of the update revision, and none of them is available: it does not work, as
-// far as is known.
-func (p *planner) failing() bool {
-	there := false
-	for _, s := range p.slots {
-		if s.conforms && s.available {
-			return false
-		}
-		there = there || s.conforms
-	}
-	return there
-}
-
 // keep plans for a pod that holds its place: whether others may follow, and what it lacks.
 func (p *planner) keep(s slot) {
 	if s.pod.Status.Phase == corev1.PodPending {
@@ -310,6 +297,8 @@ func (p *planner) keep(s slot) {
 	case s.available:
 	case isReady(s.pod):
 		p.blockf("%s is ready, but not available yet", s.name)
+	case neverReady(s.pod) && unstarted(s.pod):
+		p.blockf("%s cannot start from revision %s", s.name, revisionOf(s.pod))
 	default:
 		p.blockf("%s is not ready", s.name)
 	}

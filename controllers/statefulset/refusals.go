@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -15,12 +16,14 @@ import (
 // time.
 const lasting = time.Minute
 
-// refusals are since when pods are refused, by set and by the revision that they are to come from. The time is zero if
-// they could not start. It is safe for concurrent use.
+// refusals are the refused pods of each set. It is safe for concurrent use.
 type refusals struct {
 	mu    sync.Mutex
-	since map[types.UID]map[refused]time.Time
+	since map[types.UID]map[refused]span
 }
+
+// span is when a pod was refused first and last. It is zero if the pod could not start.
+type span struct{ first, last time.Time }
 
 // refused is a pod as it was refused.
 type refused struct {
@@ -28,24 +31,27 @@ type refused struct {
 	revision string
 }
 
-// last reports for how long a refusal has to go on until it lasts; this one began now, if it is not known.
+// last reports for how long a refusal has to go on until it lasts; this one began now, if it is not known. Refusals of
+// other pods of the revision count if they were seen lately: under OrderedReady one pod follows the other.
 func (r *refusals) last(set types.UID, pod refused, now time.Time) (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := r.of(set)
-	began, known := of[pod]
-	if !known {
-		began = now
-		of[pod] = now
+	first := now
+	for other, s := range of {
+		if other == pod || other.revision == pod.revision && now.Sub(s.last) < 2*lasting {
+			first = slices.MinFunc([]time.Time{first, s.first}, time.Time.Compare)
+		}
 	}
-	return began.Add(lasting).Sub(now)
+	of[pod] = span{first, now}
+	return first.Add(lasting).Sub(now)
 }
 
 // bar notes that a pod of that revision cannot start.
 func (r *refusals) bar(set types.UID, pod refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.of(set)[pod] = time.Time{}
+	r.of(set)[pod] = span{}
 }
 
 // barred returns the pods that could not start.
@@ -53,8 +59,8 @@ func (r *refusals) barred(set types.UID) map[refused]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := map[refused]bool{}
-	for pod, since := range r.since[set] {
-		if since.IsZero() {
+	for pod, s := range r.since[set] {
+		if s.first.IsZero() {
 			out[pod] = true
 		}
 	}
@@ -62,12 +68,12 @@ func (r *refusals) barred(set types.UID) map[refused]bool {
 }
 
 // of returns what is known of a set. The caller holds the lock.
-func (r *refusals) of(set types.UID) map[refused]time.Time {
+func (r *refusals) of(set types.UID) map[refused]span {
 	if r.since == nil {
-		r.since = map[types.UID]map[refused]time.Time{}
+		r.since = map[types.UID]map[refused]span{}
 	}
 	if r.since[set] == nil {
-		r.since[set] = map[refused]time.Time{}
+		r.since[set] = map[refused]span{}
 	}
 	return r.since[set]
 }

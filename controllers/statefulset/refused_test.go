@@ -106,8 +106,8 @@ func (w *world) refusedForAMinute() (reconcile.Result, error) {
 	return w.r.Reconcile(w.t.Context(), request)
 }
 
-// TestRefusedOnce: a refusal that passes is no reason to take another revision, and one that lasts is none while that
-// one does not work.
+// TestRefusedOnce: a refusal that passes is no reason to take another revision. A refusal that lasts is, even if no pod
+// of that revision is available: it may wait for its peers.
 func TestRefusedOnce(t *testing.T) {
 	refuse := true
 	review := func(p *corev1.Pod) error {
@@ -134,8 +134,32 @@ func TestRefusedOnce(t *testing.T) {
 	}
 
 	w = newWorld(t, between(t, nil, pod(1, "a"), pod(2, "b", unready))...).reviewed(review)
-	if _, err := w.refusedForAMinute(); err == nil || w.images() != "web:a web:b" {
-		t.Errorf("revision b does not work, and db-0 comes from it: %s, %v", w.images(), err)
+	if _, err := w.refusedForAMinute(); err != nil || w.images() != "web:b web:a web:b" {
+		t.Errorf("db-0 cannot come from revision a, and revision b is not tried: %s, %v", w.images(), err)
+	}
+}
+
+// TestRefusalsOfOneRevision: a pod that is refused while another pod of its revision is, or was a moment ago, does not
+// wait for a minute of its own.
+func TestRefusalsOfOneRevision(t *testing.T) {
+	var r refusals
+	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
+	for _, c := range []struct {
+		ordinal  int64
+		revision string
+		now      int
+		left     int // seconds
+	}{
+		{0, "a", 0, 60},
+		{0, "a", 50, 10},
+		{0, "a", 65, -5},
+		{1, "a", 70, -10},
+		{1, "b", 70, 60},
+		{2, "a", 300, 60}, // that was long ago
+	} {
+		if left := r.last("set", refused{c.ordinal, c.revision}, at(c.now)); left != time.Duration(c.left)*time.Second {
+			t.Errorf("%+v: %s left", c, left)
+		}
 	}
 }
 

@@ -29,14 +29,14 @@ type source struct {
 //   - Before the rollout gets there: the current revision. A lost pod is recreated as it was.
 //   - Unless this is the pod that the rollout waits for: then the update revision. To recreate it from the current one
 //     would hold up the very change that is meant to repair it, for good.
-//   - Unless its pod cannot start from the current revision (barred), and a pod of the update revision is available.
+//   - Unless its pod could not start from the current revision (barred).
 func (p *planner) sourceOf(i int) source {
 	switch {
 	case p.current.name == p.update.name, p.onDelete(), p.recreates():
 		return p.update
 	case i < p.partition:
 		return p.current
-	case p.reached(i), p.holdsUp(i), p.around.proven && p.barred[refused{p.slots[i].ordinal, p.current.name}]:
+	case p.reached(i), p.holdsUp(i), p.barred[refused{p.slots[i].ordinal, p.current.name}]:
 		return p.update
 	default:
 		return p.current

@@ -89,9 +89,15 @@ func (p *planner) unit(i int) rollout.Unit {
 	case p.recreates():
 		u.Old, u.Stays = instance, "all pods of other revisions are deleted at the same time"
 	case p.unstartable(i):
+		if left := s.pod.CreationTimestamp.Add(lasting).Sub(p.now); left > 0 && !p.around.proven {
+			u.Old, u.Stays = instance, fmt.Sprintf("it cannot start from revision %s; if that lasts for %s, revision %s takes its place",
+				instance.Revision, lasting, p.update.name)
+			p.LookAgain(left)
+			break
+		}
 		p.remove(deletion{
 			pod: s.pod, bars: refused{s.ordinal, instance.Revision},
-			reason: fmt.Sprintf("it comes from revision %s, was never ready and cannot start; pods of revision %s are available",
+			reason: fmt.Sprintf("it comes from revision %s, was never ready and cannot start; revision %s takes its place",
 				instance.Revision, p.update.name),
 		})
 	case p.misguided(i):
@@ -104,12 +110,12 @@ func (p *planner) unit(i int) rollout.Unit {
 	return u
 }
 
-// unstartable reports whether the old pod of a slot was never ready and cannot start, while a pod of the update
-// revision is available. Examples are a node pool or an image that was deleted. Under OrderedReady the rollout waits
-// for this pod and may never reach it.
+// unstartable reports whether the old pod of a slot was never ready and cannot start. Examples are a node pool or an
+// image that was deleted. The rollout waits for this pod, and may never reach it. While no pod of the update revision
+// is available, that revision may not work either, and the pod gets a minute to start.
 func (p *planner) unstartable(i int) bool {
 	s := p.slots[i]
-	return p.around.proven && !p.hold && !p.onDelete() && i >= p.partition && p.policy() != replaceNone &&
+	return !p.hold && !p.onDelete() && i >= p.partition && p.policy() != replaceNone &&
 		revisionOf(s.pod) == p.current.name && p.sourceOf(i).name == p.current.name &&
 		neverReady(s.pod) && unstarted(s.pod) && (!p.ordered || p.around.down >= i)
 }
