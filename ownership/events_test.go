@@ -1,6 +1,6 @@
 package ownership_test
 
-// The routing table (ControllerRef proposal, "Watches"), one test for each row, seen from the work queue.
+// The routing table (ControllerRef proposal, "Watches"), one case for each row, seen from the work queue.
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -66,58 +67,58 @@ func loses(t *testing.T, last *corev1.Pod, expected ...string) {
 	want(t, "woken", woken, expected...)
 }
 
-func TestAnAddWithAControllerRefWakesOnlyThatParent(t *testing.T) {
-	wakes(t, nil, child("c", ownedBy(one)), "ns/one")
-	// It may be on its way out: what was started for it has to be settled.
-	wakes(t, nil, child("c", ownedBy(one), deleting), "ns/one")
-}
-
-func TestAnUpdateWithAControllerRefWakesOnlyThatParent(t *testing.T) {
-	wakes(t, child("c", ownedBy(one)), child("c", ownedBy(one), version("8")), "ns/one")
-	wakes(t, child("c", ownedBy(one)), child("c", ownedBy(one), version("8"), labelled("y")), "ns/one")
-}
-
-func TestADeleteWithAControllerRefWakesOnlyThatParent(t *testing.T) {
-	wakes(t, child("c", ownedBy(one)), nil, "ns/one")
-}
-
-func TestAnOrphanAddWakesEveryMatchingParent(t *testing.T) {
-	wakes(t, nil, child("c"), "ns/one", "ns/two")
-	wakes(t, nil, child("c", alsoOwnedBy("cm")), "ns/one", "ns/two")
-	wakes(t, nil, child("c", labelled("z")))
-}
-
-func TestAnOrphanAddOfADeletingObjectWakesNobody(t *testing.T) {
-	wakes(t, nil, child("c", deleting))
-}
-
-func TestAnOrphanDeleteWakesNobody(t *testing.T) {
-	wakes(t, child("c"), nil)
-}
-
-func TestALabelChangeOfAnOrphanWakesThoseThatMatchNow(t *testing.T) {
-	wakes(t, child("c"), child("c", version("8"), labelled("y")), "ns/three")
-}
-
-func TestAnyOtherChangeOfAnOrphanWakesNobody(t *testing.T) {
-	wakes(t, child("c"), child("c", version("8"), func(o metav1.Object) { o.SetAnnotations(map[string]string{"a": "b"}) }))
-	wakes(t, child("c"), child("c", version("8"), alsoOwnedBy("cm")))
-}
-
-func TestAnUpdateThatChangesTheControllerRefWakesTheOldParentToo(t *testing.T) {
-	wakes(t, child("c", ownedBy(one)), child("c", version("8"), ownedBy(three)), "ns/one", "ns/three")
-}
-
-func TestAnUpdateThatAddsAControllerRefWakesOnlyThatParent(t *testing.T) {
-	wakes(t, child("c"), child("c", version("8"), ownedBy(one)), "ns/one")
-}
-
-func TestAnUpdateThatRemovesTheControllerRefWakesMatchingParentsAndTheOldOne(t *testing.T) {
-	wakes(t, child("c", ownedBy(three)), child("c", version("8")), "ns/one", "ns/three", "ns/two")
-	// Giving up control while staying an owner is the same.
-	wakes(t, child("c", ownedBy(three)), child("c", version("8"), ownedBy(three), func(o metav1.Object) {
-		o.GetOwnerReferences()[0].Controller = new(false)
-	}), "ns/one", "ns/three", "ns/two")
+// TestWhomAnEventWakes has a nil before for an add and a nil after for a delete.
+func TestWhomAnEventWakes(t *testing.T) {
+	notController := func(o metav1.Object) { o.GetOwnerReferences()[0].Controller = new(false) }
+	annotated := func(o metav1.Object) { o.SetAnnotations(map[string]string{"a": "b"}) }
+	foreign := ownedBy(parent("one", withUID("uid-old"))) // another object has the name now (X1)
+	of := func(group, version, kind string) option {
+		return controlledBy(schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, "one", "uid-one")
+	}
+	newer, again := version("8"), withUID("uid-new")
+	for name, c := range map[string]struct {
+		before, after *corev1.Pod
+		want          []string
+	}{
+		"an add with a ControllerRef":               {nil, child("c", ownedBy(one)), []string{"ns/one"}},
+		"an add that terminates":                    {nil, child("c", ownedBy(one), deleting), []string{"ns/one"}}, // an expectation ends
+		"an update with a ControllerRef":            {child("c", ownedBy(one)), child("c", ownedBy(one), newer), []string{"ns/one"}},
+		"an update of its labels":                   {child("c", ownedBy(one)), child("c", ownedBy(one), newer, labelled("y")), []string{"ns/one"}},
+		"a delete with a ControllerRef":             {child("c", ownedBy(one)), nil, []string{"ns/one"}},
+		"an orphan":                                 {nil, child("c"), []string{"ns/one", "ns/two"}},
+		"an orphan with another owner":              {nil, child("c", alsoOwnedBy("cm")), []string{"ns/one", "ns/two"}},
+		"an orphan that matches nothing":            {nil, child("c", labelled("z")), nil},
+		"an orphan that terminates":                 {nil, child("c", deleting), nil},
+		"the delete of an orphan":                   {child("c"), nil, nil},
+		"a label change of an orphan":               {child("c"), child("c", newer, labelled("y")), []string{"ns/three"}},
+		"an annotation of an orphan":                {child("c"), child("c", newer, annotated), nil},
+		"another owner of an orphan":                {child("c"), child("c", newer, alsoOwnedBy("cm")), nil},
+		"the ControllerRef changes":                 {child("c", ownedBy(one)), child("c", newer, ownedBy(three)), []string{"ns/one", "ns/three"}},
+		"the ControllerRef is added":                {child("c"), child("c", newer, ownedBy(one)), []string{"ns/one"}},
+		"the ControllerRef is removed":              {child("c", ownedBy(three)), child("c", newer), []string{"ns/one", "ns/three", "ns/two"}},
+		"the controller stays an owner":             {child("c", ownedBy(three)), child("c", newer, ownedBy(three), notController), []string{"ns/one", "ns/three", "ns/two"}},
+		"an add with a foreign UID":                 {nil, child("c", foreign), nil},
+		"an update with a foreign UID":              {child("c", foreign), child("c", newer, foreign), nil},
+		"a delete with a foreign UID":               {child("c", foreign), nil, nil},
+		"a foreign UID that another owner replaces": {child("c", foreign), child("c", newer, ownedBy(two)), []string{"ns/two"}},
+		"a parent that does not exist":              {nil, child("c", ownedBy(parent("nobody"))), nil},
+		"a parent of another namespace":             {nil, child("c", inNamespace("other"), ownedBy(one)), nil},
+		"another kind":                              {nil, child("c", of("apps", "v1", "StatefulSet")), nil},
+		"another group":                             {nil, child("c", of("example.com", "v1", "DaemonSet")), nil},
+		"another version is the same kind":          {nil, child("c", of("apps", "v1beta2", "DaemonSet")), []string{"ns/one"}},
+		"a resync":                                  {child("c", ownedBy(one)), child("c", ownedBy(one)), nil},
+		"a resync of an orphan":                     {child("c"), child("c"), nil},
+		// A watch that broke off shows a delete and an add under one name as one update.
+		"another orphan":                        {child("c", labelled("z")), child("c", newer, again), []string{"ns/one", "ns/two"}},
+		"another orphan that terminates":        {child("c", labelled("z")), child("c", newer, again, deleting), nil},
+		"an orphan instead of a child":          {child("c", ownedBy(three)), child("c", newer, again), []string{"ns/one", "ns/three", "ns/two"}},
+		"a child of another parent":             {child("c", ownedBy(three), labelled("z")), child("c", newer, again, ownedBy(one)), []string{"ns/one", "ns/three"}},
+		"a child instead of an orphan":          {child("c", labelled("z")), child("c", newer, again, ownedBy(one)), []string{"ns/one"}},
+		"an orphan that may have been adopted":  {child("c"), child("c", newer, again, deleting), []string{"ns/one", "ns/two"}},
+		"an orphan that three may have adopted": {child("c", labelled("y")), child("c", newer, again, ownedBy(one)), []string{"ns/one", "ns/three"}},
+	} {
+		t.Run(name, func(t *testing.T) { wakes(t, c.before, c.after, c.want...) })
+	}
 }
 
 // The old owner that still matches is both the owner that was and one that may adopt. One event is one pass.
@@ -131,49 +132,6 @@ func TestAnEventNamesNoParentTwice(t *testing.T) {
 	want(t, "named", got, "ns/one", "ns/two")
 }
 
-// Whoever has the name now is not whose child this is (X1).
-func TestAnEventWithAForeignUIDWakesNobody(t *testing.T) {
-	old := parent("one", withUID("uid-old"))
-	wakes(t, nil, child("c", ownedBy(old)))
-	wakes(t, child("c", ownedBy(old)), child("c", version("8"), ownedBy(old)))
-	wakes(t, child("c", ownedBy(old)), nil)
-	wakes(t, child("c", ownedBy(old)), child("c", version("8"), ownedBy(two)), "ns/two")
-}
-
-func TestAReferenceToAParentThatDoesNotExistWakesNobody(t *testing.T) {
-	wakes(t, nil, child("c", ownedBy(parent("nobody"))))
-}
-
-// A parent of another namespace is another parent.
-func TestAReferenceFromAnotherNamespaceWakesNobody(t *testing.T) {
-	wakes(t, nil, child("c", inNamespace("other"), ownedBy(one)))
-}
-
-func TestAnotherKindsReferenceWakesNobody(t *testing.T) {
-	wakes(t, nil, child("c", controlledBy(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "one", "uid-one")))
-	otherGroup := daemonSet
-	otherGroup.Group = "example.com"
-	wakes(t, nil, child("c", controlledBy(otherGroup, "one", "uid-one")))
-	// Another version is the same kind.
-	otherVersion := daemonSet
-	otherVersion.Version = "v1beta2"
-	wakes(t, nil, child("c", controlledBy(otherVersion, "one", "uid-one")), "ns/one")
-}
-
-func TestAResyncWakesNobody(t *testing.T) {
-	wakes(t, child("c", ownedBy(one)), child("c", ownedBy(one)))
-	wakes(t, child("c"), child("c"))
-}
-
-// A watch that broke off shows a delete and an add under one name as one update.
-func TestAnUpdateToAnotherUIDIsADeleteAndAnAdd(t *testing.T) {
-	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new")), "ns/one", "ns/two")
-	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new"), deleting))
-	wakes(t, child("c", ownedBy(three)), child("c", version("8"), withUID("uid-new")), "ns/one", "ns/three", "ns/two")
-	wakes(t, child("c", ownedBy(three), labelled("z")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one", "ns/three")
-	wakes(t, child("c", labelled("z")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one")
-}
-
 // What a broken watch has missed the end of may have been adopted in between, by a parent that has deleted it since and
 // waits for it to go.
 func TestWhatABrokenWatchHasLostWakesThoseThatMayHaveAdoptedIt(t *testing.T) {
@@ -182,9 +140,6 @@ func TestWhatABrokenWatchHasLostWakesThoseThatMayHaveAdoptedIt(t *testing.T) {
 	loses(t, child("c", ownedBy(three)), "ns/one", "ns/three", "ns/two")
 	loses(t, child("c", ownedBy(one)), "ns/one", "ns/two")
 	loses(t, child("c", labelled("z")))
-	// The same, seen as an update.
-	wakes(t, child("c"), child("c", version("8"), withUID("uid-new"), deleting), "ns/one", "ns/two")
-	wakes(t, child("c", labelled("y")), child("c", version("8"), withUID("uid-new"), ownedBy(one)), "ns/one", "ns/three")
 }
 
 func TestAnEventAboutNothingWakesNobody(t *testing.T) {
