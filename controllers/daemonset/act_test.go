@@ -1,19 +1,17 @@
 package daemonset
 
-// Creating pods: slow start, burst, names that are taken, responses that are lost.
+// Creating pods: names that are taken, responses that are lost.
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,62 +28,6 @@ func creating(n int) (facts, *plan) {
 		p.Creates = append(p.Creates, creation{node: fmt.Sprintf("n%03d", i), reason: "it has none"})
 	}
 	return given(agent(), nil), p
-}
-
-// TestSlowStart watches the batches: the pods of one are asked for at once, and the next one begins when all of them
-// are there. A quota or a broken webhook costs as many requests as the batch that meets it has.
-func TestSlowStart(t *testing.T) {
-	t.Run("sizes", func(t *testing.T) {
-		w := newWorld(t, agent())
-		// Each batch is let go when as many requests are waiting as it should have.
-		sizes, waiting := []int{1, 2, 4, 8, 5}, []chan struct{}(nil)
-		var mu sync.Mutex
-		w.Before = func(c fakeserver.Call) error {
-			if c.Verb != "create" {
-				return nil
-			}
-			mine := make(chan struct{})
-			mu.Lock()
-			waiting = append(waiting, mine)
-			if len(waiting) == sizes[0] {
-				for _, other := range waiting {
-					close(other)
-				}
-				sizes, waiting = sizes[1:], nil
-			}
-			mu.Unlock()
-			<-mine
-			return nil
-		}
-		f, p := creating(20)
-		if err := w.act(f, p); err != nil || len(sizes) != 0 || len(w.Calls("create")) != 20 {
-			t.Errorf("%d creates, batches left: %v, %v", len(w.Calls("create")), sizes, err)
-		}
-	})
-	for failing, want := range map[int]int{1: 1, 2: 3, 3: 3, 5: 7, 12: 15, 16: 20, 21: 20} {
-		t.Run(fmt.Sprintf("create %d fails", failing), func(t *testing.T) {
-			w := newWorld(t, agent())
-			f, p := creating(20)
-			node := fmt.Sprintf("n%03d", failing-1)
-			w.Before = func(c fakeserver.Call) error {
-				if pod, ok := c.Object.(*corev1.Pod); ok && bound(pod) == node {
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, c.Name, errors.New("exceeded quota"))
-				}
-				return nil
-			}
-			p.Deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
-			err := w.act(f, p)
-			if got := len(w.Calls("create")); got != want || (err == nil) != (failing > 20) {
-				t.Errorf("%d creates, want %d; %v", got, want, err)
-			}
-			if err != nil && (!apierrors.IsForbidden(errors.Unwrap(unjoin(err)[0])) || len(w.events.Events("FailedCreate")) != 1) {
-				t.Errorf("%v, events %v", err, w.events.Events())
-			}
-			if len(w.Calls("delete")) != 1 {
-				t.Error("the deletes were left out")
-			}
-		})
-	}
 }
 
 // TestEditedMeanwhile: pods take their time, the parent is edited, and no more of the old ones are made.
@@ -110,47 +52,6 @@ func TestEditedMeanwhile(t *testing.T) {
 func bound(p *corev1.Pod) string {
 	name, _ := nodeOf(p)
 	return name
-}
-
-// unjoin takes nested joined errors apart.
-func unjoin(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var out []error
-	for _, e := range joined.Unwrap() {
-		out = append(out, unjoin(e)...)
-	}
-	return out
-}
-
-func TestBurst(t *testing.T) {
-	w := newWorld(t)
-	w.Before = func(c fakeserver.Call) error {
-		return apierrors.NewNotFound(schema.GroupResource{}, c.Name)
-	}
-	f, p := creating(0)
-	for i := range pass.MostWrites + 50 {
-		p.Deletes = append(p.Deletes, deletion{pod: pod(fmt.Sprintf("n%03d", i), hashOld)})
-	}
-	if err := w.act(f, p); err != nil || len(w.Calls("delete")) != pass.MostWrites {
-		t.Errorf("%d deletes, %v", len(w.Calls("delete")), err)
-	}
-	w.Forget()
-	w.Before = func(fakeserver.Call) error {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
-		}}
-	}
-	// A namespace that is being deleted ends the pass with the first answer.
-	f, p = creating(300)
-	if err := w.act(f, p); !errors.Is(err, ownership.ErrGone) || len(w.Calls("create")) != 1 {
-		t.Errorf("%d creates, %v", len(w.Calls("create")), err)
-	}
-	if len(w.events.Events()) != 0 {
-		t.Errorf("events %v", w.events.Events()[:1])
-	}
 }
 
 func TestCreate(t *testing.T) {
@@ -225,6 +126,7 @@ func TestTakenPodName(t *testing.T) {
 
 func TestCreateErrors(t *testing.T) {
 	exists, boom := apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), apierrors.NewInternalError(errors.New("boom"))
+	quota := apierrors.NewForbidden(podResource, "x", errors.New("exceeded quota"))
 	foreign := func(ctx context.Context, w *world) {
 		next := creation{node: "n000"}
 		for i := range maxNameProbes {
@@ -241,12 +143,14 @@ func TestCreateErrors(t *testing.T) {
 		before  func(fakeserver.Call) error
 		want    string
 		creates int
+		events  int
 	}{
-		"gone at read back": {nil, fakeserver.Refuse("create", "Pod", exists), "it existed and was deleted meanwhile", 1},
+		"refused":           {nil, fakeserver.Refuse("create", "Pod", quota), "create a pod for node n000: ", 1, 1},
+		"gone at read back": {nil, fakeserver.Refuse("create", "Pod", exists), "it existed and was deleted meanwhile", 1, 1},
 		"no read back": {nil, func(c fakeserver.Call) error {
 			return errors.Join(fakeserver.Refuse("create", "Pod", exists)(c), fakeserver.Refuse("get", "Pod", boom)(c))
-		}, "read back Pod", 1},
-		"all names taken": {foreign, nil, "create a pod for node n000: 8 names in a row are taken", 8},
+		}, "read back Pod", 1, 1},
+		"all names taken": {foreign, nil, "create a pod for node n000: 8 names in a row are taken", 8, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -255,9 +159,13 @@ func TestCreateErrors(t *testing.T) {
 			}
 			w.Before = c.before
 			f, p := creating(1)
+			p.Deletes = []deletion{{pod: pod("gone", hashOld), node: "gone", reason: "test"}}
 			err := w.act(f, p)
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(w.Calls("create")) != c.creates {
 				t.Errorf("%d creates, %v", len(w.Calls("create")), err)
+			}
+			if len(w.events.Events("FailedCreate")) != c.events || len(w.Calls("delete")) != 1 {
+				t.Errorf("events %q, %d deletes", w.events.Events(), len(w.Calls("delete")))
 			}
 		})
 	}

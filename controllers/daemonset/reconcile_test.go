@@ -63,6 +63,9 @@ func TestANamespaceThatIsTerminating(t *testing.T) {
 	w.Before = fakeserver.Refuse("create", "Pod", refused)
 	w.clock.Step(time.Minute)
 	w.mustReconcile() // no error, which would be retried
+	if events := w.events.Events("FailedCreate"); len(events) > 0 {
+		t.Errorf("events %q", events)
+	}
 	status := w.ds().Status
 	if status.CurrentNumberScheduled != 0 || status.NumberAvailable != 0 {
 		t.Errorf("%+v", status)
