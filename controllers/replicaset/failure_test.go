@@ -28,23 +28,6 @@ func firstNames(n int) []string {
 	return names("web", "web-uid", n, nil, func(string) bool { return false }, nil)
 }
 
-// TestARefusedClaim: a policy refuses the adoption of a pod. The condition and an Event say so, and the pass is
-// retried.
-func TestARefusedClaim(t *testing.T) {
-	orphan := pod("orphan")
-	orphan.OwnerReferences = nil
-	w := newWorld(t, replicaSets, web(1), orphan)
-	w.Before = fakeserver.Refuse("patch", "Pod", apierrors.NewForbidden(podsResource, orphan.Name, errors.New("a policy")))
-	if _, err := w.reconcile(); !apierrors.IsForbidden(err) || !strings.HasPrefix(w.failure(), "True FailedClaim") || len(w.events.Events("FailedClaim")) != 1 {
-		t.Errorf("%v, condition %q, events %q", err, w.failure(), w.events.Events())
-	}
-	w.Before = nil
-	w.mustReconcile()
-	if w.failure() != "" {
-		t.Errorf("condition %q", w.failure())
-	}
-}
-
 // TestEditedMeanwhile: pods take their time, fewer are asked for, and no more are made than were on their way. That is
 // no failure.
 func TestEditedMeanwhile(t *testing.T) {
