@@ -72,23 +72,6 @@ func TestUnrecorded(t *testing.T) {
 	}
 }
 
-// A revision that cannot be read is kept, said once, and in nobody's way.
-func TestUnreadableRevision(t *testing.T) {
-	odd := stored(t, "odd", "web:odd", 9)
-	odd.Data.Raw = []byte(`{"spec":{"template":"no"}}`)
-	w := newWorld(t, append(between(t, []setOption{limit(0)}, pod(0, "a"), pod(1, "a"), pod(2, "a")), odd)...)
-	w.rounds(12)
-	if w.images() != thrice("web:b") {
-		t.Error(w.images())
-	}
-	if got := w.condition(ConditionHistoryHealthy); !strings.HasPrefix(got, "False RevisionUnreadable: ") || !strings.Contains(got, "web-odd") {
-		t.Error(got)
-	}
-	if got := w.events.Events("RevisionUnreadable"); len(got) != 1 || len(w.revisions()) != 2 {
-		t.Errorf("events %v, revisions %v", got, w.revisions())
-	}
-}
-
 // A negative limit keeps every revision, as the API server says when it takes one (kubernetes#129018).
 func TestNegativeHistoryLimit(t *testing.T) {
 	w := newWorld(t, append(between(t, []setOption{limit(-1)}, pod(0, "b"), pod(1, "b"), pod(2, "b")), stored(t, "y", "web:y", -4))...)
@@ -215,16 +198,5 @@ func TestLegacyRevision(t *testing.T) {
 	}
 	if !strings.Contains(string(legacy.Data.Raw), "creationTimestamp") {
 		t.Error("the test does not test what it says")
-	}
-}
-
-// TestAnOldLogAfterAStart: two revisions hold what the spec asks for, and a process that just started is shown the one
-// that pods do not come from. They are not replaced for that.
-func TestAnOldLogAfterAStart(t *testing.T) {
-	s := fakeserver.New(t, web(replicas(1), image("a")), stored(t, "one", "a", 1), stored(t, "two", "a", 2), pod(0, "two"))
-	w := worldOf(t, s, fakeserver.Hiding{Reader: s, Name: "web-two"}, nil)
-	w.mustReconcile()
-	if deleted := w.Calls("delete"); len(deleted) > 0 {
-		t.Errorf("deleted %v", deleted)
 	}
 }

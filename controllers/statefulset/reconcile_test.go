@@ -308,20 +308,6 @@ func TestTakenUnseen(t *testing.T) {
 	}
 }
 
-// TestStaleForgetsNothing: a pass that finds out that it has not seen a pod does not know which revisions live (H3).
-func TestStaleForgetsNothing(t *testing.T) {
-	objects := func(pods ...*corev1.Pod) []client.Object {
-		out := between(t, []setOption{limit(0)}, append(pods, pod(1, "b"), pod(2, "b"))...)
-		asStatefulSet(out[0]).Status.CurrentRevision = "web-b"
-		return out
-	}
-	w := worldOf(t, fakeserver.New(t, objects(pod(0, "a"))...), fakeserver.New(t, objects()...), nil)
-	w.mustReconcile()
-	if got := w.Calls("delete"); len(got) != 0 {
-		t.Errorf("it did %v", got)
-	}
-}
-
 // TestEditedMeanwhile: pods take their time, the parent is edited, and no more of the old ones are made. That is no
 // failure.
 func TestEditedMeanwhile(t *testing.T) {

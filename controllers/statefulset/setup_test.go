@@ -120,21 +120,6 @@ func TestOwnWrites(t *testing.T) {
 
 // TestOldReads: a pass that rests on an old read writes nothing but what it can prove, and is repeated soon.
 func TestOldReads(t *testing.T) {
-	t.Run("of the set", func(t *testing.T) {
-		s, old := fakeserver.New(t, web()), fakeserver.New(t, web())
-		w := worldOf(t, s, old.Raw, nil)
-		w.edit(image("web:2"))
-		if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
-			t.Errorf("result %+v, wrote %v", result, w.Writes())
-		}
-	})
-	t.Run("of the pods, before the first delete", func(t *testing.T) {
-		s := fakeserver.New(t, between(t, nil, pod(0, "a"), pod(1, "a"), pod(2, "a", stuck))...)
-		w := worldOf(t, s, fakeserver.New(t, between(t, nil, pod(0, "a"), pod(1, "a"), pod(2, "a"), pod(3, "a"))...).Raw, nil)
-		if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.WritesTo("Pod")) != 0 {
-			t.Errorf("result %+v, wrote %v", result, w.WritesTo("Pod"))
-		}
-	})
 	t.Run("of a pod that is there", func(t *testing.T) {
 		s := fakeserver.New(t, between(t, nil, pod(0, "b"))...)
 		w := worldOf(t, s, fakeserver.New(t, between(t, nil)...).Raw, nil)
