@@ -8,6 +8,7 @@ package statefulset
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,6 +222,68 @@ func TestLost(t *testing.T) {
 			t.Fatalf("%d of %d updated, web-%d was lost: %v, want it from %s", done, n, lost, steps(p), want)
 		}
 	})
+}
+
+// simulation is one set with its pods. A pod that is deleted goes one tick later; one that is created runs after a tick
+// and is ready after another, or crashes if its revision is broken.
+type simulation struct {
+	set  *appsv1.StatefulSet
+	pods []*corev1.Pod
+	// target and current are the revisions as status names them, broken those that never become ready.
+	target, current string
+	broken          map[string]bool
+	out             strings.Builder
+}
+
+func (s *simulation) facts() facts {
+	f := given(s.set, s.pods...)
+	f.update, f.current = revisionNamed(s.target), revisionNamed(s.current)
+	return f
+}
+
+// line shows each pod as revision and state: + available, . not yet, ! was ready, x going; then what is done.
+func (s *simulation) line(p *plan) string {
+	var cells []string
+	for _, pod := range s.pods {
+		sign := "."
+		switch {
+		case going(pod):
+			sign = "x"
+		case isReady(pod):
+			sign = "+"
+		case !neverReady(pod):
+			sign = "!"
+		}
+		cells = append(cells, pod.Name+":"+strings.TrimPrefix(revisionOf(pod), "web-")+sign)
+	}
+	slices.Sort(cells)
+	return fmt.Sprintf("%s, current %s: %s\n", strings.Join(cells, " "), s.current, strings.Join(steps(p), ", "))
+}
+
+// tick lets time pass, and then carries a plan out.
+func (s *simulation) tick(p *plan) {
+	s.pods = slices.DeleteFunc(s.pods, going)
+	for _, pod := range s.pods {
+		switch {
+		case pod.Status.Phase == corev1.PodPending:
+			pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &pod.CreationTimestamp
+			stuck(pod)
+		case !neverReady(pod) || !alive(pod):
+		case s.broken[strings.TrimPrefix(revisionOf(pod), "web-")]:
+			crashing(pod)
+		default:
+			ready(time.Minute)(pod)
+		}
+	}
+	for _, c := range p.Creates {
+		s.pods = append(s.pods, pod(c.ordinal, strings.TrimPrefix(c.from.name, "web-"), pending))
+	}
+	for _, d := range p.Deletes {
+		terminating(d.pod)
+	}
+	if p.promote {
+		s.current = s.target
+	}
 }
 
 // TestEveryRolloutEnds guards docs/differences.md: from wherever it begins, a template that
