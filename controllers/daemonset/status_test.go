@@ -41,6 +41,8 @@ func TestConditions(t *testing.T) {
 		{"a free step", nil, 2, []*corev1.Pod{pod("n1", hashOld), pod("n2", hashOld, notReady)}, report{recorded: &pass.Recorded{Update: recorded}}},
 		{"a surge", []dsOption{rolling(0, 1)}, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
 		{"a surge that waits", []dsOption{rolling(0, 1)}, 1, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n1", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"a surge that is over", []dsOption{rolling(0, 1)}, 1, []*corev1.Pod{pod("n1", hashNew), pod("n1", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
+		{"two are down", []dsOption{rolling(2, 0)}, 3, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n2", hashNew, notReady), pod("n3", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
 		{"waiting", nil, 2, []*corev1.Pod{pod("n1", hashNew, notReady), pod("n2", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
 		{"waiting for a person", []dsOption{onDelete}, 2, []*corev1.Pod{pod("n1", hashNew), pod("n2", hashOld)}, report{recorded: &pass.Recorded{Update: recorded}}},
 		{"starting", nil, 2, nil, report{recorded: &pass.Recorded{Update: recorded}}},
@@ -52,7 +54,7 @@ func TestConditions(t *testing.T) {
 		{"well again", []dsOption{healthyBefore}, 0, nil, report{recorded: &pass.Recorded{Update: recorded}}},
 	} {
 		ds := agent(c.ds...)
-		f := given(ds, nodes("n1", "n2")[:c.nodes], c.pods...)
+		f := given(ds, nodes("n1", "n2", "n3")[:c.nodes], c.pods...)
 		if c.rep.recorded.Update == nil {
 			f.hash = ""
 		}
