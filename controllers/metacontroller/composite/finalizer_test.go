@@ -55,14 +55,10 @@ func TestSyncIsAskedToTheEnd(t *testing.T) {
 	})
 	p.settle()
 	p.deleted()
-	gone := p.pods()[0]
-	must(t, p.Raw.Delete(t.Context(), &gone))
+	p.lose()
 	p.edit("image", "b")
 	p.Forget()
-	for range 3 {
-		_, err := p.pass()
-		must(t, err)
-	}
+	p.run(3)
 	if p.phase() != "Terminating" || p.images() != "a a" {
 		t.Errorf("tom is %s, with pods %s", p.phase(), p.images())
 	}

@@ -199,6 +199,21 @@ func (p *passes) pass() (reconcile.Result, error) {
 	return p.r.Reconcile(context.Background(), p.request())
 }
 
+// run runs n passes that succeed.
+func (p *passes) run(n int) {
+	p.t.Helper()
+	for range n {
+		_, err := p.pass()
+		must(p.t, err)
+	}
+}
+
+// lose deletes the first pod.
+func (p *passes) lose() {
+	p.t.Helper()
+	must(p.t, p.Raw.Delete(context.Background(), &p.pods()[0]))
+}
+
 func (*passes) request() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "tom"}}
 }

@@ -149,8 +149,7 @@ func TestARevisionIsLostForGood(t *testing.T) {
 				t.Error(got)
 			}
 			p.Forget()
-			_, err := p.pass()
-			must(t, err)
+			p.run(1)
 			if calls := p.Calls(); len(calls) > 0 {
 				t.Errorf("at rest it makes requests: %v", calls)
 			}
@@ -158,13 +157,9 @@ func TestARevisionIsLostForGood(t *testing.T) {
 				t.Errorf("events %q", got)
 			}
 
-			gone := p.pods()[0]
-			must(t, p.Raw.Delete(t.Context(), &gone))
+			p.lose()
 			p.start(p.r.settings)
-			for range 3 {
-				_, err := p.pass()
-				must(t, err)
-			}
+			p.run(3)
 			if got := p.images(); got != "a b" {
 				t.Errorf("it is made from another revision: %s", got)
 			}
@@ -203,10 +198,7 @@ func TestALostRevisionIsToldBesideWhatElseIsWrong(t *testing.T) {
 	stranger.SetName("tom-2")
 	must(t, unstructured.SetNestedSlice(stranger.Object, []any{map[string]any{"name": "main", "image": "foreign"}}, "spec", "containers"))
 	must(t, p.Raw.Create(t.Context(), stranger))
-	for range 3 {
-		_, err := p.pass()
-		must(t, err)
-	}
+	p.run(3)
 	got := p.updated()
 	if !strings.HasPrefix(got, "False ChildExists: Pod tom-2 exists already") ||
 		!strings.Contains(got, ". Besides, Pod tom-1 and 1 more are held") || !strings.Contains(got, "Pod tom-0 is missing") {
@@ -226,12 +218,8 @@ func TestAllRevisionsAreDeleted(t *testing.T) {
 	if got := p.images(); got != "a a b" || !strings.Contains(p.updated(), "although no revision says what it was made from") {
 		t.Errorf("there are %s, and %s", got, p.updated())
 	}
-	gone := p.pods()[0]
-	must(t, p.Raw.Delete(t.Context(), &gone))
-	for range 3 {
-		_, err := p.pass()
-		must(t, err)
-	}
+	p.lose()
+	p.run(3)
 	if got := p.images(); got != "a b" {
 		t.Errorf("there are %s", got)
 	}
@@ -242,10 +230,8 @@ func TestARestoredRevisionCounts(t *testing.T) {
 	p := partitioned(t)
 	a := p.revisionOf("a")
 	must(t, p.Raw.Delete(t.Context(), a))
-	gone := p.pods()[0]
-	must(t, p.Raw.Delete(t.Context(), &gone))
-	_, err := p.pass()
-	must(t, err)
+	p.lose()
+	p.run(1)
 	back := a.DeepCopy()
 	back.UID, back.ResourceVersion, back.Children = "", "", nil // as from a backup of long ago
 	must(t, p.Raw.Create(t.Context(), back))
@@ -275,8 +261,7 @@ func TestARevisionThatIsRenumberedOrCopied(t *testing.T) {
 			p := partitioned(t)
 			must(t, change(p, p.revisionOf("a")))
 			p.settle()
-			gone := p.pods()[0]
-			must(t, p.Raw.Delete(t.Context(), &gone))
+			p.lose()
 			p.settle()
 			if got := p.images(); got != "a a b" || strings.Contains(p.updated(), revisionLost) {
 				t.Errorf("there are %s, and %s", got, p.updated())
@@ -293,12 +278,8 @@ func TestWhatIsHeldIsKnownThroughTheNextEdit(t *testing.T) {
 		p.edit("image", image)
 		p.settle()
 	}
-	gone := p.pods()[0]
-	must(t, p.Raw.Delete(t.Context(), &gone))
-	for range 3 {
-		_, err := p.pass()
-		must(t, err)
-	}
+	p.lose()
+	p.run(3)
 	if got := p.images(); got != "a b" {
 		t.Errorf("there are %s", got)
 	}
@@ -321,8 +302,7 @@ func TestPlantedRevisions(t *testing.T) {
 				}
 				must(t, p.Raw.Create(t.Context(), planted))
 				p.settle()
-				gone := p.pods()[0]
-				must(t, p.Raw.Delete(t.Context(), &gone))
+				p.lose()
 				p.settle()
 				if got := p.images(); got != "a a b" {
 					t.Errorf("there are %s, %s", got, p.updated())

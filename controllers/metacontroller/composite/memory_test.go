@@ -85,10 +85,7 @@ func TestAStandstillIsAnEvent(t *testing.T) {
 	if got := p.events.Events("RolloutWaiting"); len(got) > 0 || after[2] <= 0 || after[2] > standstill {
 		t.Errorf("events after some seconds: %v; it looks again after %s", got, after)
 	}
-	for range 8 {
-		_, err := p.pass()
-		must(t, err)
-	}
+	p.run(8)
 	if got := p.events.Events("RolloutWaiting"); len(got) != 1 || !strings.Contains(got[0], "tom-2") {
 		t.Errorf("events after a standstill: %v", got)
 	}

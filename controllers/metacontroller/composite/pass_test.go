@@ -27,10 +27,7 @@ func TestAPassThatHasNothingToDoCostsNothing(t *testing.T) {
 	p := newPasses(t, catSpec)
 	p.settle()
 	p.Forget()
-	for range 3 {
-		_, err := p.pass()
-		must(t, err)
-	}
+	p.run(3)
 	if calls := p.Calls(); len(calls) > 0 {
 		t.Errorf("requests: %v", calls)
 	}
@@ -43,8 +40,7 @@ func TestIntentFirst(t *testing.T) {
 	p.settle()
 	p.edit("image", "b")
 	p.Forget()
-	_, err := p.pass()
-	must(t, err)
+	p.run(1)
 	var got []string
 	for _, c := range p.Writes() {
 		got = append(got, c.Verb+" "+c.Kind)
@@ -128,8 +124,7 @@ func TestEditedMeanwhile(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := p.pass()
-	must(t, err)
+	p.run(1)
 	if got := p.images(); got != "a" {
 		t.Errorf("there are %s", got)
 	}
@@ -209,8 +204,7 @@ func TestAHookThatOnlyRepeatsItsStatusIsNotAskedAgain(t *testing.T) {
 	m := p.r.memories.of("tom-uid")
 	told := m.version.of(p.tom())
 	p.edit("image", "broken")
-	_, err := p.pass()
-	must(t, err)
+	p.run(1)
 	if at := m.version.of(p.tom()); at == told || at == p.tom().GetResourceVersion() {
 		t.Errorf("told of %s, then of %s, and it is at %s", told, at, p.tom().GetResourceVersion())
 	}
@@ -331,8 +325,7 @@ func TestAHookThatCountsItsCalls(t *testing.T) {
 		return strings.Replace(wantsPods(q), `"wants":3`, fmt.Sprintf(`"wants":3,"calls":%d`, len(p.asked)), 1)
 	}
 	for range 8 {
-		_, err := p.pass()
-		must(t, err)
+		p.run(1)
 		p.makeReady()
 	}
 	p.Forget()
@@ -380,10 +373,7 @@ func TestANameThatIsTaken(t *testing.T) {
 			}
 			p.Forget()
 			p.due = true
-			for range 3 {
-				_, err := p.pass()
-				must(t, err)
-			}
+			p.run(3)
 			if calls := p.Calls(); len(calls) > 0 || p.due || len(p.events.Events("SyncError")) != 1 {
 				t.Errorf("waiting costs %v and says %q; a resync is due: %t", calls, p.events.Events("SyncError"), p.due)
 			}
