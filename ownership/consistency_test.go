@@ -65,17 +65,35 @@ func unseen(t *testing.T, l *ownership.ConsistencyStore, parent types.UID, expec
 }
 
 func TestAWriteIsPendingUntilTheCacheHasSeenIt(t *testing.T) {
-	l, podStore, _ := consistency()
-	unseen(t, l, "p", "")
-	l.WroteAt("p", pods, child("c", version("12")))
-	unseen(t, l, "p", "the cache of pods has not reached resource version 12")
-	podStore.show("11")
-	unseen(t, l, "p", "the cache of pods has not reached resource version 12")
-	podStore.show("12")
-	unseen(t, l, "p", "")
-	// Seen is seen: a store that forgets does not bring it back.
-	podStore.show("1")
-	unseen(t, l, "p", "")
+	for name, c := range map[string]struct {
+		shown   string // by the cache before the writes
+		wrote   []string
+		pending string
+		still   []string // later versions of the cache
+		seen    []string
+	}{
+		"one write":                                 {"10", []string{"12"}, "12", []string{"11"}, []string{"12", "1"}}, // a store that forgets changes nothing
+		"versions are numbers":                      {"9", []string{"10"}, "10", nil, []string{"10"}},
+		"the newest of several, in any order":       {"10", []string{"12", "101", "13"}, "101", []string{"99"}, []string{"101"}},
+		"created and deleted behind a broken watch": {"10", []string{"12"}, "12", nil, []string{"15"}}, // there is no event; a new list has it not
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, podStore, _ := consistency()
+			podStore.show(c.shown)
+			unseen(t, l, "p", "")
+			for _, rv := range c.wrote {
+				l.WroteAt("p", pods, child("c", version(rv)))
+			}
+			for _, at := range append([]string{c.shown}, c.still...) {
+				podStore.show(at)
+				unseen(t, l, "p", "the cache of pods has not reached resource version "+c.pending)
+			}
+			for _, at := range c.seen {
+				podStore.show(at)
+				unseen(t, l, "p", "")
+			}
+		})
+	}
 }
 
 // What an orphan does says nothing about our own writes: only a cache that has reached them settles them.
@@ -88,26 +106,6 @@ func TestAnOrphanAddSettlesNothing(t *testing.T) {
 	unseen(t, l, one.UID, "the cache of pods has not reached resource version 12")
 }
 
-func TestVersionsAreComparedAsNumbers(t *testing.T) {
-	l, podStore, _ := consistency()
-	podStore.show("9")
-	l.WroteAt("p", pods, child("c", version("10")))
-	unseen(t, l, "p", "the cache of pods has not reached resource version 10")
-	podStore.show("10")
-	unseen(t, l, "p", "")
-}
-
-func TestTheNewestOfSeveralWritesIsWaitedFor(t *testing.T) {
-	l, podStore, _ := consistency()
-	for _, rv := range []string{"12", "101", "13"} { // in the order in which parallel answers may come
-		l.WroteAt("p", pods, child("c", version(rv)))
-	}
-	podStore.show("99")
-	unseen(t, l, "p", "the cache of pods has not reached resource version 101")
-	podStore.show("101")
-	unseen(t, l, "p", "")
-}
-
 // Revisions are waited for as children are: seeing one kind says nothing about the other.
 func TestEachResourceIsWaitedFor(t *testing.T) {
 	l, podStore, revisionStore := consistency()
@@ -116,16 +114,6 @@ func TestEachResourceIsWaitedFor(t *testing.T) {
 	podStore.show("13")
 	unseen(t, l, "p", "the cache of controllerrevisions.apps has not reached resource version 13")
 	revisionStore.show("13")
-	unseen(t, l, "p", "")
-}
-
-// There is no event for what was created and deleted behind a broken watch. The version of the store passes it all the
-// same, so nothing leaks and nobody waits five minutes.
-func TestCreatedAndDeletedUnseenIsSettledByTheVersionOfTheStore(t *testing.T) {
-	l, podStore, _ := consistency()
-	l.WroteAt("p", pods, child("c", version("12")))
-	unseen(t, l, "p", "the cache of pods has not reached resource version 12")
-	podStore.show("15") // a new list, without it
 	unseen(t, l, "p", "")
 }
 
