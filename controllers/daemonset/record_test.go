@@ -124,6 +124,9 @@ func TestReturnToADuplicate(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"agent-twin": 4, "agent-two": 3}, w.revisions()); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)
 	}
+	if got := w.events.Events("RolledBack"); len(got) != 1 {
+		t.Errorf("events %v", got)
+	}
 }
 
 // TestALostLogIsFoundByName: all revisions are gone, by a restore without them or by somebody's hand. The one that is

@@ -45,46 +45,6 @@ func TestFirstPass(t *testing.T) {
 	}
 }
 
-// TestRolloutAndUndo follows a new image and the way back. Once the end is reached nothing is written any more (C1,
-// H8).
-func TestRolloutAndUndo(t *testing.T) {
-	for name, options := range map[string][]setOption{"OrderedReady": nil, "Parallel": {parallel}} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, web(options...))
-			roll := func(img string) {
-				t.Helper()
-				w.edit(image(img))
-				w.rounds(14)
-				if w.images() != thrice(img) {
-					t.Fatalf("pods %s, want %s", w.images(), img)
-				}
-				s := w.set().Status
-				if s.Replicas != 3 || s.ReadyReplicas != 3 || s.AvailableReplicas != 3 || s.CurrentReplicas != 3 || s.UpdatedReplicas != 3 ||
-					s.CurrentRevision != s.UpdateRevision || s.ObservedGeneration != w.set().Generation {
-					t.Errorf("status %+v", s)
-				}
-				if got := w.condition(ConditionUpdated); !strings.HasPrefix(got, "True OnLatestRevision") {
-					t.Error(got)
-				}
-				w.Forget()
-				w.mustReconcile()
-				if len(w.Writes()) != 0 {
-					t.Errorf("a pass without news wrote %v", w.Writes())
-				}
-			}
-			roll("web:1")
-			roll("web:2")
-			roll("web:1")
-			if diff := cmp.Diff(map[string]int64{"web:1": 3, "web:2": 2}, w.revisions()); diff != "" {
-				t.Errorf("revisions (-want +got):\n%s", diff)
-			}
-			if got := w.events.Events("RolledBack"); len(got) != 1 {
-				t.Errorf("events %v", got)
-			}
-		})
-	}
-}
-
 // TestLostPods: what is lost on the way comes back as it was, restored from the stored revision and not from the set.
 func TestLostPods(t *testing.T) {
 	for name, c := range map[string]struct {
