@@ -2,7 +2,6 @@ package builder
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -140,94 +139,6 @@ func TestPlanWithoutRevision(t *testing.T) {
 	if got := makePlan(f).does(); got != "+c1:1" {
 		t.Errorf("%q", got)
 	}
-}
-
-// A rollout beside children that are lost, start late, and fail: it keeps its budget, comes to its end if the revision
-// works, and spreads no further than its budget if it does not.
-func TestRolloutsInChance(t *testing.T) {
-	for seed := range uint64(2000) {
-		chance := rand.New(rand.NewPCG(seed, 1))
-		s := Strategy{MaxUnavailable: 1 + chance.IntN(3), Partition: max(0, chance.IntN(6)-3), Ordered: chance.IntN(2) == 0}
-		broken := chance.IntN(3) == 0
-		words := make([]string, 1+chance.IntN(6))
-		for i := range words {
-			words[i] = "1"
-		}
-		steps := 0
-		for ; steps < 200; steps++ {
-			f := picture(s, strings.Join(words, " "))
-			p := makePlan(f)
-			if p.does() == "" && !slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "x") || w == "1-" || w == "2-" && !broken }) {
-				break
-			}
-			taken := 0
-			for _, d := range p.Deletes {
-				if d.child.available {
-					taken++
-				}
-			}
-			if down := len(words) - int(p.available); taken > 0 && down+taken > s.MaxUnavailable {
-				t.Fatalf("seed %d: %v: %d are down, and it takes %d", seed, words, down, taken)
-			}
-			words = happen(chance, words, p, broken, steps < 50)
-			bad := 0
-			for _, w := range words {
-				if w == "2-" {
-					bad++
-				}
-			}
-			if broken && bad > s.MaxUnavailable {
-				t.Fatalf("seed %d: a broken revision has spread to %v, with %d allowed", seed, words, s.MaxUnavailable)
-			}
-		}
-		held := min(s.Partition, len(words))
-		for i, w := range words {
-			want := "2"
-			if i >= len(words)-held {
-				want = "1"
-			}
-			if !broken && w != want {
-				t.Fatalf("seed %d: it ended with %v after %d steps, with %d held", seed, words, steps, held)
-			}
-		}
-	}
-}
-
-// happen carries a plan out, and lets time pass.
-func happen(chance *rand.Rand, words []string, p *plan, broken, losses bool) []string {
-	out := slices.Clone(words)
-	at := func(name string) int {
-		var i int
-		_, _ = fmt.Sscanf(name, "c%d", &i)
-		return i
-	}
-	for i, w := range out {
-		switch {
-		case strings.HasSuffix(w, "x") && chance.IntN(2) == 0:
-			out[i] = "."
-		case w == "1-", w == "2-" && !broken:
-			if chance.IntN(2) == 0 {
-				out[i] = w[:1]
-			}
-		}
-	}
-	for _, c := range p.Creates {
-		out[at(c.object.GetName())] = c.revision + "-"
-	}
-	for _, d := range p.Deletes {
-		out[at(d.child.object.GetName())] = d.child.revision + "x"
-	}
-	old := 0
-	for _, w := range out {
-		if w == "1" || w == "1-" {
-			old++
-		}
-	}
-	// Without an old child nothing says what there was.
-	if i := chance.IntN(len(out)); losses && chance.IntN(4) == 0 && (old > 1 || !strings.HasPrefix(out[i], "1")) {
-		out[i] = "."
-	}
-	return out
 }
 
 // TestARefusedChildStopsNoOther: the last write to the first child was refused, its deletion or the creation beside it.

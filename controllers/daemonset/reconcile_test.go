@@ -222,39 +222,6 @@ func TestARefusedClaim(t *testing.T) {
 	}
 }
 
-// TestALostAdoptionIsRepeated: a kubelet writes the status of an orphan while it is being adopted. No event about an
-// orphan's status wakes anybody, so the pass asks for another one by itself.
-func TestALostAdoptionIsRepeated(t *testing.T) {
-	w := newWorld(t, three()...)
-	w.mustReconcile()
-	w.settle()
-	w.mustReconcile()
-	orphan := w.pods()[0]
-	orphan.SetOwnerReferences(nil)
-	if err := w.Raw.Update(t.Context(), orphan); err != nil {
-		t.Fatal(err)
-	}
-	lost := false
-	w.Before = func(c fakeserver.Call) error {
-		if c.Verb == "patch" && c.Name == orphan.Name && !lost {
-			lost = true
-			return apierrors.NewConflict(podResource, c.Name, errors.New("the kubelet was faster"))
-		}
-		return nil
-	}
-	if result := w.mustReconcile(); result.RequeueAfter == 0 || !lost {
-		t.Errorf("the race was lost (%v), and nobody will look again: %+v", lost, result)
-	}
-	if result := w.mustReconcile(); result.RequeueAfter != 0 {
-		t.Errorf("there is nothing left to do: %+v", result)
-	}
-	for _, p := range w.pods() {
-		if metav1.GetControllerOf(p) == nil {
-			t.Errorf("%s is an orphan", p.Name)
-		}
-	}
-}
-
 // TestRefusedNodesStopNoOther: admission refuses the deletion of some pods, or the creation of pods for some nodes. The
 // rollout goes on with the other nodes, as upstream's does, whose order is random.
 func TestRefusedNodesStopNoOther(t *testing.T) {
