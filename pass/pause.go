@@ -36,14 +36,18 @@ func (w Wait) String() string {
 }
 
 // Pause is for how long a child that has ended by itself stays before one of a revision takes its place.
-func (p *Pass) Pause(revision, place string) Wait {
+func (p *Pass) Pause(revision, place string) Wait { return p.PauseAtMost(lastPause, revision, place) }
+
+// PauseAtMost is [Pass.Pause] with another limit than 15 minutes.
+func (p *Pass) PauseAtMost(limit time.Duration, revision, place string) Wait {
 	p.controller.mu.Lock()
 	defer p.controller.mu.Unlock()
 	last := p.memory.pauses[spot{revision, place}]
-	if p.Now().Sub(last.began) >= last.length {
+	length := min(last.length, limit)
+	if p.Now().Sub(last.began) >= length {
 		return Wait{}
 	}
-	return Wait{last.length, last.began.Add(last.length)}
+	return Wait{length, last.began.Add(length)}
 }
 
 // Replaced notes that a child which has ended by itself is replaced: the next one at its place stays for twice as long,

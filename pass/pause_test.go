@@ -27,6 +27,10 @@ func TestPause(t *testing.T) {
 		if other, edited := p.Pause("new", "b"), p.Pause("newer", "a"); other.Length != 0 || edited.Length != 0 {
 			t.Errorf("another place waits %s, another revision %s", other, edited)
 		}
+		limited := p.PauseAtMost(time.Minute, "new", "a")
+		if most := min(want, time.Minute); limited.Length != most || !limited.End.Equal(clock.Now().Add(most)) {
+			t.Errorf("with a limit of a minute the next one has to wait %s", limited)
+		}
 		clock.Step(want)
 		want = min(2*want, 15*time.Minute)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,8 @@ type observed struct {
 
 // gather reads the StatefulSet's pods, claims and revisions, and adopts and releases pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, selector labels.Selector) (*observed, error) {
-	o := &observed{set: set, selector: selector, pause: p.Pause}
+	pause := func(revision, place string) pass.Wait { return p.PauseAtMost(time.Minute, revision, place) }
+	o := &observed{set: set, selector: selector, pause: pause}
 	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, set, e) }
 	var err error
 	if o.pods, err = r.pods.Claim(ctx, p, selector); err != nil {

@@ -161,40 +161,43 @@ func TestMemoryOfAnswersIsBounded(t *testing.T) {
 			mu.Lock()
 			body = answer
 			mu.Unlock()
-			runtime.GC()
-			base, begun := heap(), time.Now()
-			peak := make(chan uint64)
-			done := make(chan struct{})
-			go func() {
-				var most uint64
-				for {
-					most = max(most, heap())
-					select {
-					case <-done:
-						peak <- most
-						return
-					case <-time.After(time.Millisecond):
+			took := int64(bound) + 1
+			for tries := 0; took > bound && tries < 3; tries++ { // on a busy machine there is garbage in it
+				runtime.GC()
+				base, begun := heap(), time.Now()
+				peak := make(chan uint64)
+				done := make(chan struct{})
+				go func() {
+					var most uint64
+					for {
+						most = max(most, heap())
+						select {
+						case <-done:
+							peak <- most
+							return
+						case <-time.After(time.Millisecond):
+						}
 					}
+				}()
+				var passes sync.WaitGroup
+				for i := range 5 {
+					passes.Go(func() {
+						p := &unstructured.Unstructured{Object: map[string]any{}}
+						p.SetUID(types.UID(fmt.Sprint(i)))
+						p.SetResourceVersion("1")
+						got, err := hooks[i%2].Ask(t.Context(), &Question{Parent: p, Again: true})
+						runtime.KeepAlive(got)
+						failure := new(Error)
+						if errors.As(err, &failure) && failure.Reason == NoRoom {
+							t.Error(err)
+						}
+					})
 				}
-			}()
-			var passes sync.WaitGroup
-			for i := range 5 {
-				passes.Go(func() {
-					p := &unstructured.Unstructured{Object: map[string]any{}}
-					p.SetUID(types.UID(fmt.Sprint(i)))
-					p.SetResourceVersion("1")
-					got, err := hooks[i%2].Ask(t.Context(), &Question{Parent: p, Again: true})
-					runtime.KeepAlive(got)
-					failure := new(Error)
-					if errors.As(err, &failure) && failure.Reason == NoRoom {
-						t.Error(err)
-					}
-				})
+				passes.Wait()
+				close(done)
+				took = int64(<-peak) - int64(base)
+				t.Logf("%-22s of %5d KiB: %4d MiB, %s", name, size>>10, took>>20, time.Since(begun).Round(time.Millisecond))
 			}
-			passes.Wait()
-			close(done)
-			took := int64(<-peak) - int64(base)
-			t.Logf("%-22s of %5d KiB: %4d MiB, %s", name, size>>10, took>>20, time.Since(begun).Round(time.Millisecond))
 			if took > bound {
 				t.Errorf("five hooks that answer with %s of %d KiB take %d MiB", name, size>>10, took>>20)
 			}
