@@ -38,7 +38,7 @@ type observed struct {
 
 // gather reads the StatefulSet's pods, claims and revisions, and adopts and releases pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.StatefulSet, selector labels.Selector) (*observed, error) {
-	pause := func(revision, place string) pass.Wait { return p.PauseAtMost(time.Minute, revision, place) }
+	pause := func(from, pod string) pass.Wait { return p.PauseAtMost(time.Minute, from, pod) }
 	o := &observed{set: set, selector: selector, pause: pause}
 	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, set, e) }
 	var err error
