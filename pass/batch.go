@@ -69,10 +69,11 @@ func SlowStart[T any](p *Pass, w Writes[T]) error {
 	return nil
 }
 
-// failure is a write that failed: the number of the pass, and when that was.
+// failure is a write that failed: in which try, and when that was. refused is false if its outcome is unknown.
 type failure struct {
-	pass int
-	at   time.Time
+	try     int
+	at      time.Time
+	refused bool
 }
 
 // forgetFailures is when a failed write is forgotten that was not tried again: nobody asks for it any more, mostly.
@@ -90,7 +91,7 @@ func lastFailedLast[T any](p *Pass, w Writes[T]) ([]T, func(T) error) {
 	maps.DeleteFunc(m.failed, func(_ string, f failure) bool { return p.Now().Sub(f.at) > forgetFailures })
 	m.tries++
 	items := slices.Clone(w.Items)
-	slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(m.failed[w.Name(a)].pass, m.failed[w.Name(b)].pass) })
+	slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(m.failed[w.Name(a)].try, m.failed[w.Name(b)].try) })
 	var mu sync.Mutex
 	return items, func(item T) error {
 		err := w.Do(item)
@@ -100,16 +101,21 @@ func lastFailedLast[T any](p *Pass, w Writes[T]) ([]T, func(T) error) {
 		case err == nil:
 			delete(m.failed, w.Name(item))
 		case !IsStale(err):
-			m.failed[w.Name(item)] = failure{m.tries, p.Now()}
+			m.failed[w.Name(item)] = failure{m.tries, p.Now(), !OutcomeUnknown(err)}
 		}
 		return err
 	}
 }
 
-// Failed returns when the last write of that name failed: see [Writes]. A later failure has a higher number, and 0
-// means that it succeeded, or was not tried lately. A planner that chooses among equals chooses the lowest, so that
-// writes that are always refused do not stop a rollout.
-func (p *Pass) Failed(name string) int { return p.memory.failed[name].pass }
+// Failed returns when the last write of that name was refused: see [Writes]. A later refusal has a higher number, and 0
+// means that the write succeeded, was not tried lately, or has an unknown outcome. A planner that chooses among equals
+// chooses the lowest, so that writes that are always refused do not stop a rollout.
+func (p *Pass) Failed(name string) int {
+	if f := p.memory.failed[name]; f.refused {
+		return f.try
+	}
+	return 0
+}
 
 // Each does f for all items, as many as [AtOnce] at a time, and returns the errors, joined.
 func Each[T any](items []T, f func(T) error) error {
