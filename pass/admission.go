@@ -23,6 +23,10 @@ import (
 // admission strips one of these, the controller would replace the child, and each replacement as well, without end. So
 // an altered child is not replaced until a dry run shows that admission has stopped. All other children are.
 
+// blindAfter is how long a controller believes what it saw last if the dry runs are refused, by a full quota for example.
+// Then it replaces one child to find out.
+const blindAfter = 5 * time.Minute
+
 // trialEvery is how often a controller asks whether admission still alters children.
 const trialEvery = time.Minute
 
@@ -71,9 +75,11 @@ type admission struct {
 	lost map[string]alteration
 	// kept are the altered children that exist, with the time of their creation or last trial.
 	kept map[types.UID]time.Time
-	// tried is the result and time of the last trial, and wrong counts the children that were altered after a trial had
-	// said that they would not be: a dry run has no name, and a policy may ask for one.
+	// tried is the result and time of the last trial, and seen is when a child was altered last, a dry run's included.
+	// wrong counts the children that were altered a moment after a trial had said that they would not be: a dry run has
+	// no name, and a policy may ask for one.
 	tried alteration
+	seen  time.Time
 	wrong int
 }
 
@@ -145,10 +151,10 @@ func (p *Pass) admitted(place string, uid types.UID, altered error) {
 		if m.kept == nil {
 			m.kept = map[types.UID]time.Time{}
 		}
-		if m.tried.err == nil && !m.tried.at.IsZero() {
+		if m.tried.err == nil && p.Now().Sub(m.tried.at) < trialEvery {
 			m.wrong++
 		}
-		m.kept[uid], m.tried = p.Now(), alteration{altered, p.Now()}
+		m.kept[uid], m.tried, m.seen = p.Now(), alteration{altered, p.Now()}, p.Now()
 	}
 }
 
@@ -177,9 +183,9 @@ func (p *Pass) suspects(families []Family, known []revision.Revision) []client.O
 }
 
 // Trial asks by a dry run whether admission would alter the replacement of a suspect: see [Row]. It asks once a minute
-// at most, and every 16 minutes after several wrong answers. child is the replacement, without a name. intact returns
-// an [AlteredError] if admission altered it. If the API server refuses the dry run, by a quota for example, the last
-// result remains.
+// at most, and every 16 minutes after several wrong answers. child is the replacement, without a name. intact returns an
+// [AlteredError] if admission altered it. If the API server refuses the dry run, the last result remains for five
+// minutes.
 func (ch *Children[C]) Trial(ctx context.Context, p *Pass, suspect client.Object, child C, intact func(made C) error) error {
 	m := &p.memory.admission // no child is being created
 	if left := m.tried.at.Add(trialEvery << min(m.wrong, 4)).Sub(p.Now()); left > 0 {
@@ -192,8 +198,13 @@ func (ch *Children[C]) Trial(ctx context.Context, p *Pass, suspect client.Object
 	switch err := ch.Client.Create(ctx, child, client.DryRunAll); {
 	case err != nil:
 		log.FromContext(ctx).V(1).Info("Admission cannot be tried", "refused", err.Error())
+		if p.Now().Sub(m.seen) > blindAfter {
+			m.tried.err = nil
+		}
 	default:
-		m.tried.err = intact(child)
+		if m.tried.err = intact(child); m.tried.err != nil {
+			m.seen = p.Now()
+		}
 	}
 	if m.tried.err == nil {
 		m.kept = nil
