@@ -23,8 +23,8 @@ import (
 // admission strips one of these, the controller would replace the child, and each replacement as well, without end. So
 // an altered child is not replaced until a dry run shows that admission has stopped. All other children are.
 
-// blindAfter is how long a controller believes what it saw last if the dry runs are refused, by a full quota for example.
-// Then it replaces one child to find out.
+// blindAfter is how long a controller believes what it saw last if the dry runs are refused, by a full quota for
+// example. Then it replaces one child to find out.
 const blindAfter = 5 * time.Minute
 
 // trialEvery is how often a controller asks whether admission still alters children.
@@ -107,6 +107,7 @@ func (ch *Children[C]) Make(
 	if !lost(altered) {
 		return how, altered
 	}
+	child.SetResourceVersion("") // a scheduler may have bound it, and nobody would delete it later
 	return how, errors.Join(altered, ch.Remove(ctx, p, child, "admission has changed it"))
 }
 
@@ -183,8 +184,8 @@ func (p *Pass) suspects(families []Family, known []revision.Revision) []client.O
 }
 
 // Trial asks by a dry run whether admission would alter the replacement of a suspect: see [Row]. It asks once a minute
-// at most, and every 16 minutes after several wrong answers. child is the replacement, without a name. intact returns an
-// [AlteredError] if admission altered it. If the API server refuses the dry run, the last result remains for five
+// at most, and every 16 minutes after several wrong answers. child is the replacement, without a name. intact returns
+// an [AlteredError] if admission altered it. If the API server refuses the dry run, the last result remains for five
 // minutes.
 func (ch *Children[C]) Trial(ctx context.Context, p *Pass, suspect client.Object, child C, intact func(made C) error) error {
 	m := &p.memory.admission // no child is being created
