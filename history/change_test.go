@@ -311,6 +311,21 @@ func TestALabelThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestTwoNamesOfALongDaemonSet: its revisions are named <parent>-<hash>, uncut. One with the cut name was planted.
+func TestTwoNamesOfALongDaemonSet(t *testing.T) {
+	ds := agent("agent:2")
+	ds.Name = strings.Repeat("x", 230)
+	ours, planted := revisionOf(t, ds, "agent:2", 2), revisionOf(t, ds, "agent:evil", 5)
+	label := ours.Labels["controller-revision-hash"]
+	planted.Name, planted.Labels["controller-revision-hash"] = revision.Name(ds.Name, label), label
+	entries := history.New(history.DaemonSet(), history.Options{Client: newServer(t)}).Revisions(ds, []client.Object{ours, planted})
+	for _, e := range entries {
+		if (e.Hash == label) != (e.Name == ours.Name) || e.Name == planted.Name != e.Unlabelled {
+			t.Errorf("revision %d has hash %q", e.Number, e.Hash)
+		}
+	}
+}
+
 // TestALabelThatIsTakenAway: admission strips the hash label of each revision of a StatefulSet. Its pods carry the name
 // of their revision, so nothing is written.
 func TestALabelThatIsTakenAway(t *testing.T) {

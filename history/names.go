@@ -58,11 +58,26 @@ func daemonSetName(ds string, template corev1.PodTemplateSpec) func(collisionCou
 			}
 		}
 		hash = rand.SafeEncodeString(strconv.FormatUint(uint64(sum), 10))
-		if name = ds + "-" + hash; len(name) > maxName {
-			return revision.Name(ds, hash), hash // upstream records none
-		}
-		return name, hash
+		return daemonSetRevision(ds, hash), hash
 	}
+}
+
+// namedWith returns the name of a revision of parent by its hash.
+func namedWith(parent client.Object) func(hash string) string {
+	return func(hash string) string {
+		if _, ok := parent.(*appsv1.DaemonSet); ok {
+			return daemonSetRevision(parent.GetName(), hash)
+		}
+		return revision.Name(parent.GetName(), hash)
+	}
+}
+
+// daemonSetRevision does not cut a name that the API server takes. Upstream records none with a longer name.
+func daemonSetRevision(ds, hash string) string {
+	if name := ds + "-" + hash; len(name) <= maxName {
+		return name
+	}
+	return revision.Name(ds, hash)
 }
 
 // namedAsStatefulSet hashes data: FNV-32, not 32a, over it and the collision count in decimal. No count is a count of

@@ -160,7 +160,7 @@ func (l *Log) Revisions(parent client.Object, objects []client.Object) []revisio
 	for _, o := range objects {
 		out = append(out, l.Revision(o))
 	}
-	return revision.Identified(parent.GetName(), revision.Sorted(out))
+	return revision.Identified(namedWith(parent), revision.Sorted(out))
 }
 
 // stored lists the revisions that parent owns past every cache.

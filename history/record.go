@@ -88,7 +88,7 @@ func (l *Log) Record(ctx context.Context, parent client.Object, v *Verdict, coll
 // identified returns one revision, as it is stored, with the hash that it has among all.
 func identified(parent client.Object, all []revision.Revision, one revision.Revision) revision.Revision {
 	all = append(Without(all, []revision.Revision{one}), one)
-	return revision.Identified(parent.GetName(), all)[len(all)-1]
+	return revision.Identified(namedWith(parent), all)[len(all)-1]
 }
 
 // create stores the revision that a verdict asks for. One that an earlier request stored may have a lower number by

@@ -75,17 +75,14 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 // pass and is no error. Any other error is the API server's (retry). So is a conflict about a child that, past the
 // cache, did not change: an admission webhook can refuse a delete with that code, and then no event would come.
 //
-// A child without a resourceVersion is deleted in whatever version it has: only for a child that serves nobody.
-//
 // What the child owns goes after it, in the background: the default of some kinds, of Jobs for one, is to leave that
 // running.
 func (w Writer) Delete(ctx context.Context, parent, child client.Object) (bool, error) {
 	uid, version := child.GetUID(), child.GetResourceVersion()
-	exactly := client.Preconditions{UID: &uid, ResourceVersion: &version}
-	if version == "" {
-		exactly.ResourceVersion = nil
+	opts := []client.DeleteOption{
+		client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground),
 	}
-	err := w.Client.Delete(ctx, anyobject.Blank(child), exactly, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := w.Client.Delete(ctx, anyobject.Blank(child), opts...)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil

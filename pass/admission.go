@@ -107,7 +107,6 @@ func (ch *Children[C]) Make(
 	if !lost(altered) {
 		return how, altered
 	}
-	child.SetResourceVersion("") // a scheduler may have bound it, and nobody would delete it later
 	return how, errors.Join(altered, ch.Remove(ctx, p, child, "admission has changed it"))
 }
 

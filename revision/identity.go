@@ -6,28 +6,29 @@ import "slices"
 // revision.
 
 // Identified returns a copy of all revisions of a parent, each with its Hash. Two revisions with certainly different
-// content never share one, so a child with that hash comes from exactly one of them. parent is the name of the parent.
+// content never share one, so a child with that hash comes from exactly one of them. named returns the name that a
+// controller gives to a revision with a hash.
 //
-// If several revisions have the same label, the revision named <parent>-<hash> keeps it, as controllers choose that
-// name. A revision whose whole name is the hash comes next. Among equals none keeps it. The other revisions, and those
-// without a label, get [LabelValue] of their name. Their UID is appended if another revision has that value.
+// If several revisions have the same label, the revision with that name keeps it. A revision whose whole name is the
+// hash comes next. Among equals none keeps it. The other revisions, and those without a label, get [LabelValue] of
+// their name. Their UID is appended if another revision has that value.
 //
 // The result depends on the stored revisions only. It is the same in each pass, even if the label cannot be written.
-func Identified(parent string, all []Revision) []Revision {
+func Identified(named func(hash string) string, all []Revision) []Revision {
 	out := slices.Clone(all)
 	labelled := make(map[string][]int, len(all))
 	for i, r := range all {
 		labelled[r.Hash] = append(labelled[r.Hash], i)
 	}
-	named := map[string]int{} // how many revisions need a label, by what their names make of it
+	wanted := map[string]int{} // how many revisions need a label, by what their names make of it
 	for i, r := range all {
 		out[i].Unlabelled = r.Unlabelled || r.Hash == "" || slices.ContainsFunc(labelled[r.Hash], func(k int) bool {
 			other := all[k]
-			return k != i && other.right(parent) >= r.right(parent) &&
+			return k != i && other.right(named) >= r.right(named) &&
 				r.Snapshot != nil && other.Snapshot != nil && differ(r.Snapshot, other.Snapshot)
 		})
 		if out[i].Unlabelled {
-			named[LabelValue(r.Name)]++
+			wanted[LabelValue(r.Name)]++
 		}
 	}
 	for i, r := range out {
@@ -35,7 +36,7 @@ func Identified(parent string, all []Revision) []Revision {
 			continue
 		}
 		out[i].Hash = LabelValue(r.Name)
-		if named[out[i].Hash] > 1 || slices.ContainsFunc(labelled[out[i].Hash], func(k int) bool { return !out[k].Unlabelled }) {
+		if wanted[out[i].Hash] > 1 || slices.ContainsFunc(labelled[out[i].Hash], func(k int) bool { return !out[k].Unlabelled }) {
 			out[i].Hash = LabelValue(r.Name + "-" + string(r.UID))
 		}
 	}
@@ -43,14 +44,13 @@ func Identified(parent string, all []Revision) []Revision {
 }
 
 // right ranks the claim of a revision to its label: see [Identified].
-func (r Revision) right(parent string) int {
-	switch r.Name {
-	case parent + "-" + r.Hash, Name(parent, r.Hash):
+func (r Revision) right(named func(hash string) string) int {
+	switch {
+	case r.Name == named(r.Hash):
 		return 2
+	case LabelValue(r.Name) == r.Hash:
+		return 1
 	default:
-		if LabelValue(r.Name) == r.Hash {
-			return 1
-		}
 		return 0
 	}
 }

@@ -41,7 +41,7 @@ func TestIdentified(t *testing.T) {
 		},
 	} {
 		for range 2 { // nothing changes if it is asked about its own answer
-			c.all = revision.Identified("web", c.all)
+			c.all = revision.Identified(func(hash string) string { return revision.Name("web", hash) }, c.all)
 			var got []string
 			for _, r := range c.all {
 				hash := r.Hash

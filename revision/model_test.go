@@ -116,7 +116,7 @@ func (w *world) resolve(t *rapid.T, r read) (*revision.Resolution, revision.Pare
 	}
 	p, answers := parent(content, r.generation), revision.Answers{}
 	for {
-		res, err := revision.Resolve(p, revision.Identified("a", rapid.Permutation(w.revisions()).Draw(t, "log")), answers, true)
+		res, err := revision.Resolve(p, revision.Identified(func(hash string) string { return "a-" + hash }, rapid.Permutation(w.revisions()).Draw(t, "log")), answers, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,14 +32,15 @@ type refused struct {
 }
 
 // last reports for how long a refusal has to go on until it lasts; this one began now, if it is not known. Refusals of
-// other pods of the revision count if they were seen lately: under OrderedReady one pod follows the other.
+// other pods of the revision count as well, because under OrderedReady one pod follows the other. None counts that is
+// more than two minutes old.
 func (r *refusals) last(set types.UID, pod refused, now time.Time) (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := r.of(set)
 	first := now
 	for other, s := range of {
-		if other == pod || other.revision == pod.revision && now.Sub(s.last) < 2*lasting {
+		if other.revision == pod.revision && now.Sub(s.last) < 2*lasting {
 			first = slices.MinFunc([]time.Time{first, s.first}, time.Time.Compare)
 		}
 	}

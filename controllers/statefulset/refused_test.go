@@ -156,6 +156,7 @@ func TestRefusalsOfOneRevision(t *testing.T) {
 		{1, "a", 70, -10},
 		{1, "b", 70, 60},
 		{2, "a", 300, 60}, // that was long ago
+		{1, "b", 300, 60},
 	} {
 		if left := r.last("set", refused{c.ordinal, c.revision}, at(c.now)); left != time.Duration(c.left)*time.Second {
 			t.Errorf("%+v: %s left", c, left)
