@@ -315,3 +315,32 @@ func (e *env) failing(o client.Object, reason, words string) error {
 	}
 	return nil
 }
+
+// TestAPodIsAdoptedAndReleased: an orphan that matches is taken in place of a new pod, and one whose labels match no
+// more is let go and replaced.
+func TestAPodIsAdoptedAndReleased(t *testing.T) {
+	e := newEnv(t)
+	e.replicaCairn()
+	template := appTemplate("web", "app:0")
+	orphan := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "orphan", Labels: template.Labels}, Spec: template.Spec,
+	}
+	e.create(orphan)
+	rs := e.replicaSet("web", 1)
+	e.create(rs)
+	e.eventually("the orphan is adopted", func() error {
+		if err := e.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan); err != nil || !metav1.IsControlledBy(orphan, rs) {
+			return errorf("its owners are %v, %v", orphan.OwnerReferences, err)
+		}
+		return nil
+	})
+	e.replicasReady(rs, 1)
+	must(t, e.Patch(t.Context(), orphan, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`))))
+	e.eventually("the pod is released", func() error {
+		if err := e.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan); err != nil || len(orphan.OwnerReferences) > 0 {
+			return errorf("its owners are %v, %v", orphan.OwnerReferences, err)
+		}
+		return nil
+	})
+	e.replicasReady(rs, 1)
+}
