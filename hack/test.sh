@@ -33,8 +33,17 @@ stage() {
 		--rerun-fails="$RERUNS" --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 		--rerun-fails-report "$logs/$name.reruns" --packages "$*" -- \
 		-vet=off -timeout "$timeout" -ldflags "${LDFLAGS:-}" ${TESTFLAGS:-} $flags || echo "$name" >>"$logs/failed"
-	# gotestsum reruns no test for a package whose TestMain failed, and calls that a pass.
-	if grep -s '\.: ' "$logs/$name.reruns"; then echo "$name (TestMain)" >>"$logs/failed"; fi
+	outside "$logs/$name.json" | sed "s/^/$name: TestMain of /" | tee -a "$logs/failed"
+}
+
+# outside lists the packages that failed although none of their tests did: FILE. gotestsum finds no test to rerun there, and
+# passes.
+outside() {
+	awk '!/"Action":"fail"/ || !match($0, /"Package":"[^"]*"/) { next }
+		{ package = substr($0, RSTART + 11, RLENGTH - 12) }
+		/"Test":/ { failed[package] = 1; next }
+		!failed[package] { print package }
+		{ delete failed[package] }' "$1"
 }
 
 # flaky lists the tests that failed and passed on a rerun, and saves the output of each first failure.
@@ -137,7 +146,7 @@ flakes=$(flaky)
 if [[ -n $flakes ]]; then printf '\n==> FLAKY:\n%s\n' "$flakes"; fi
 
 hack/leftovers.sh "$run" || echo leftovers >>"$logs/failed"
-if [[ -e $logs/failed ]]; then
+if [[ -s $logs/failed ]]; then
 	echo "==> FAILED:" $(cat "$logs/failed") >&2
 	exit 1
 fi

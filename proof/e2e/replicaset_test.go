@@ -317,7 +317,7 @@ func (e *env) failing(o client.Object, reason, words string) error {
 }
 
 // TestAPodIsAdoptedAndReleased: an orphan that matches is taken in place of a new pod, and one whose labels match no
-// more is let go and replaced.
+// more is released and replaced.
 func TestAPodIsAdoptedAndReleased(t *testing.T) {
 	e := newEnv(t)
 	e.replicaCairn()
