@@ -59,15 +59,15 @@ func (r *reconciler[P]) completed(p *pass.Pass, c creation) client.Object {
 }
 
 // try asks whether admission would alter a child of the update revision in the place of a suspect.
-func (r *reconciler[P]) try(ctx context.Context, p *pass.Pass, plan *plan, suspect client.Object) error {
+func (r *reconciler[P]) try(ctx context.Context, p *pass.Pass, plan *plan, suspect client.Object) (bool, error) {
 	c, found := plan.replacement(suspect)
 	if !found {
-		return nil
+		return false, nil
 	}
 	child := r.completed(p, c)
 	child.SetName("")
 	child.SetGenerateName(c.object.GetName() + "-")
-	return r.children[c.rule].Trial(ctx, p, suspect, child, func(made client.Object) error { return r.unaltered(p, c, made) })
+	return true, r.children[c.rule].Trial(ctx, p, suspect, child, func(made client.Object) error { return r.unaltered(p, c, made) })
 }
 
 // replacement is what the plan, or a later one, creates in the place of a child.

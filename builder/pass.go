@@ -37,7 +37,7 @@ func (r *reconciler[P]) row(ctx context.Context, p *pass.Pass, o *observed) pass
 			f.altered = altered
 			return makePlan(f), nil
 		},
-		Try: func(ctx context.Context, plan *plan, suspect client.Object) error {
+		Try: func(ctx context.Context, plan *plan, suspect client.Object) (bool, error) {
 			return r.try(ctx, p, plan, suspect)
 		},
 		Act: func(ctx context.Context, plan *plan) error { return r.act(ctx, p, plan) },

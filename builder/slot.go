@@ -27,16 +27,15 @@ type slot struct {
 func (p *planner) slotOf(i int) slot {
 	at := &p.places[i]
 	s := slot{place: at, held: p.update == "" || i >= len(p.places)-p.strategy.Partition}
+	var alive []*owned
 	for _, c := range at.children {
-		switch {
-		case c.terminating:
+		if c.terminating {
 			s.terminating = true
-		case p.update != "" && c.revision == p.update:
-			s.updated = append(s.updated, c)
-		default:
-			s.old = append(s.old, c)
+		} else {
+			alive = append(alive, c)
 		}
 	}
+	s.old, s.updated = pass.ByRevision(alive, func(c *owned) bool { return p.update != "" && c.revision == p.update }, p.isAltered)
 	p.rank(s.old)
 	p.rank(s.updated)
 	return s

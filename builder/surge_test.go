@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // This file is plans with surge: two children of one place, whose names have the hash of their revision.
@@ -84,6 +86,17 @@ func TestTheHalfWayChildGoesFirst(t *testing.T) {
 	f.older = "3"
 	if got := makePlan(f).does(); got != "-c0-1" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestASurgeThatAdmissionAlters: an altered child beside an old child is its replacement. An altered child alone stays.
+func TestASurgeThatAdmissionAlters(t *testing.T) {
+	for places, want := range map[string]string{"1,9- 1 1": "", "1,9 1 1": "-c0-1", "9 1 1": "+c1-2:2", "9- 1 1": "+c1-2:2"} {
+		f := picture(Strategy{MaxSurge: 1}, places)
+		f.altered = func(child client.Object) bool { return child.GetName() == nameAt("c0", "9") }
+		if got := makePlan(f).does(); got != want {
+			t.Errorf("%s: %q, want %q", places, got, want)
+		}
 	}
 }
 

@@ -76,10 +76,12 @@ type admission struct {
 	// kept are the altered children that exist, with the time of their creation or last trial.
 	kept map[types.UID]time.Time
 	// tried is the result and time of the last trial, and seen is when a child was altered last, a dry run's included.
-	// wrong counts the children that were altered a moment after a trial had said that they would not be: a dry run has
-	// no name, and a policy may ask for one.
+	// blind means that the API server refused the last trial, and tried has an earlier result. wrong counts the
+	// children that were altered a moment after a trial with the opposite result: a dry run has no name, and a policy
+	// may match one.
 	tried alteration
 	seen  time.Time
+	blind bool
 	wrong int
 }
 
@@ -154,7 +156,7 @@ func (p *Pass) admitted(place string, uid types.UID, altered error) {
 		if m.tried.err == nil && p.Now().Sub(m.tried.at) < trialEvery {
 			m.wrong++
 		}
-		m.kept[uid], m.tried, m.seen = p.Now(), alteration{altered, p.Now()}, p.Now()
+		m.kept[uid], m.tried, m.seen, m.blind = p.Now(), alteration{altered, p.Now()}, p.Now(), false
 	}
 }
 
@@ -182,10 +184,23 @@ func (p *Pass) suspects(families []Family, known []revision.Revision) []client.O
 	return out
 }
 
+// held are the suspects that are not replaced after a trial: all suspects. If the API server refuses dry runs, only the
+// suspects that were altered when they were created or tried.
+func (p *Pass) held(suspects []client.Object) map[types.UID]bool {
+	p.controller.mu.Lock()
+	defer p.controller.mu.Unlock()
+	m, out := &p.memory.admission, make(map[types.UID]bool, len(suspects))
+	for _, o := range suspects {
+		_, altered := m.kept[o.GetUID()]
+		out[o.GetUID()] = altered || !m.blind
+	}
+	return out
+}
+
 // Trial asks by a dry run whether admission would alter the replacement of a suspect: see [Row]. It asks once a minute
 // at most, and every 16 minutes after several wrong answers. child is the replacement, without a name. intact returns
 // an [AlteredError] if admission altered it. If the API server refuses the dry run, the last result remains for five
-// minutes.
+// minutes, for the children that were altered.
 func (ch *Children[C]) Trial(ctx context.Context, p *Pass, suspect client.Object, child C, intact func(made C) error) error {
 	m := &p.memory.admission // no child is being created
 	if left := m.tried.at.Add(trialEvery << min(m.wrong, 4)).Sub(p.Now()); left > 0 {
@@ -194,26 +209,22 @@ func (ch *Children[C]) Trial(ctx context.Context, p *Pass, suspect client.Object
 		}
 		return m.tried.err
 	}
-	m.tried.at = p.Now()
-	switch err := ch.Client.Create(ctx, child, client.DryRunAll); {
-	case err != nil:
+	err := ch.Client.Create(ctx, child, client.DryRunAll)
+	m.tried.at, m.blind = p.Now(), err != nil
+	switch {
+	case !m.blind:
+		m.tried.err = intact(child)
+	case p.Now().Sub(m.seen) > blindAfter:
+		m.tried.err = nil
 		log.FromContext(ctx).V(1).Info("Admission cannot be tried", "refused", err.Error())
-		if p.Now().Sub(m.seen) > blindAfter {
-			m.tried.err = nil
-		}
-	default:
-		if m.tried.err = intact(child); m.tried.err != nil {
-			m.seen = p.Now()
-		}
 	}
-	if m.tried.err == nil {
+	switch {
+	case m.tried.err == nil:
 		m.kept = nil
 		return nil
+	case !m.blind:
+		m.kept[suspect.GetUID()], m.seen = p.Now(), p.Now()
 	}
-	if m.kept == nil {
-		m.kept = map[types.UID]time.Time{}
-	}
-	m.kept[suspect.GetUID()] = p.Now()
 	p.RequeueAfter(trialEvery)
 	return m.tried.err
 }

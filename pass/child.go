@@ -41,3 +41,24 @@ func TrueFirst(a, b bool) int {
 		return 1
 	}
 }
+
+// ByRevision divides the children of one place into current children, from the update revision, and old children. None
+// of them is terminating. altered is the function that [Row.Plan] gets. An altered child beside an old child is its
+// replacement, and current, although its labels do not show it. An altered child that is alone is old, and held.
+func ByRevision[C any](children []C, updated, altered func(C) bool) (old, current []C) {
+	var strange []C
+	for _, child := range children {
+		switch {
+		case updated(child):
+			current = append(current, child)
+		case altered(child):
+			strange = append(strange, child)
+		default:
+			old = append(old, child)
+		}
+	}
+	if len(current) == 0 && len(old) > 0 {
+		return old, strange
+	}
+	return append(old, strange...), current
+}

@@ -226,7 +226,7 @@ func (c Claimed[C]) suspects(known []revision.Revision, altered func(client.Obje
 	var out []client.Object
 	for _, child := range c.all {
 		strange := c.children.Label != "" && !names[child.GetLabels()[c.children.Label]]
-		if child.GetDeletionTimestamp() == nil && (strange || altered(child)) {
+		if child.GetDeletionTimestamp() == nil && (altered(child) || strange) {
 			out = append(out, child)
 		}
 	}

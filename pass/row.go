@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
@@ -62,8 +61,9 @@ type Row[P Plan] struct {
 	Rename func(ctx context.Context, from, to revision.Revision) error
 	// Plan plans. It replaces no child that altered reports, and none at all if the update revision is not recorded.
 	Plan func(recorded *Recorded, altered func(child client.Object) bool) (P, error)
-	// Try asks whether admission would alter the replacement of suspect: see [Children.Trial].
-	Try func(ctx context.Context, plan P, suspect client.Object) error
+	// Try asks whether admission would alter the replacement of suspect: see [Children.Trial]. tried is false if the plan
+	// knows of no replacement.
+	Try func(ctx context.Context, plan P, suspect client.Object) (tried bool, altered error)
 	// Act carries the plan out.
 	Act func(ctx context.Context, plan P) error
 	// Report writes the status. stored is true if the API server has it now; named are the revisions that the status or
@@ -111,16 +111,13 @@ func (w Row[P]) plan(ctx context.Context, p *Pass, recorded *Recorded) (plan P, 
 		known = append(slices.Clip(known), *recorded.Update)
 	}
 	suspects := p.suspects(w.Children, known)
-	if len(suspects) == 0 {
+	for i, tried := 0, false; i < len(suspects) && !tried; i++ {
+		tried, altered = w.Try(ctx, plan, suspects[i])
+	}
+	if altered == nil {
 		return plan, nil, nil
 	}
-	if altered = w.Try(ctx, plan, suspects[0]); altered == nil {
-		return plan, nil, nil
-	}
-	held := make(map[types.UID]bool, len(suspects))
-	for _, o := range suspects {
-		held[o.GetUID()] = true
-	}
+	held := p.held(suspects)
 	plan, err = w.Plan(recorded, func(child client.Object) bool { return held[child.GetUID()] })
 	return plan, altered, err
 }

@@ -54,16 +54,9 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 				}
 				return nil
 			}
-			passes := func(n int) {
-				for range n {
-					_, _ = w.reconcile()
-					w.settle()
-					w.clock.Step(20 * time.Second)
-				}
-			}
-			passes(20)
+			w.passes(20)
 			w = worldOf(w.server, nil, nil) // another process, which remembers nothing
-			passes(20)
+			w.passes(20)
 			creates, deletes, trials := w.Count("create", "Pod"), w.Count("delete", "Pod"), w.Count(fakeserver.TryCreate, "Pod")
 			if creates > c.creates || deletes > c.deletes || len(w.pods()) != c.pods || trials > c.trials || (trials == 0) != (c.trials == 0) {
 				t.Errorf("%d creates, %d deletes and %d dry runs, and %d pods", creates, deletes, trials, len(w.pods()))
@@ -71,9 +64,9 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 			if got := findCondition(w.ds().Status.Conditions, ConditionUpdated); got == nil || !strings.Contains(got.Message, c.says) {
 				t.Errorf("the condition is %+v, want %q", got, c.says)
 			}
-			w.rollsOnce(passes, c.pods)
+			w.rollsOnce(c.pods)
 			w.Before = nil
-			passes(20)
+			w.passes(20)
 			for _, pod := range w.pods() {
 				if pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != w.current() {
 					t.Errorf("in the end pod %s has labels %v", pod.Name, pod.Labels)
@@ -88,7 +81,7 @@ func TestAdmissionThatChangesPods(t *testing.T) {
 
 // rollsOnce edits the image while admission alters pods. An altered pod keeps the old image, each other pod is replaced
 // once.
-func (w *world) rollsOnce(passes func(int), pods int) {
+func (w *world) rollsOnce(pods int) {
 	w.t.Helper()
 	old := map[string]bool{}
 	for _, pod := range w.pods() {
@@ -98,7 +91,7 @@ func (w *world) rollsOnce(passes func(int), pods int) {
 	}
 	creates := w.Count("create", "Pod")
 	w.edit(image("agent:2"))
-	passes(20)
+	w.passes(20)
 	for _, pod := range w.pods() {
 		if (pod.Spec.Containers[0].Image != "agent:2") != old[pod.Name] {
 			w.t.Errorf("pod %s, altered before: %t, has image %s", pod.Name, old[pod.Name], pod.Spec.Containers[0].Image)
@@ -109,6 +102,104 @@ func (w *world) rollsOnce(passes func(int), pods int) {
 	}
 }
 
+// TestASurgeThatAdmissionAlters: admission strips the label on one node. The old pod there is replaced as well, and the
+// surge is free for the other nodes.
+func TestASurgeThatAdmissionAlters(t *testing.T) {
+	w := newWorld(t, three(rolling(0, 1))...)
+	w.passes(3)
+	w.Before = func(call fakeserver.Call) error {
+		if pod, ok := call.Object.(*corev1.Pod); ok && strings.Contains(call.Verb, "create") {
+			if on, _ := nodeOf(pod); on == "n1" {
+				delete(pod.Labels, appsv1.DefaultDaemonSetUniqueLabelKey)
+			}
+		}
+		return nil
+	}
+	w.edit(image("agent:2"))
+	w.passes(20)
+	for _, pod := range w.pods() {
+		if pod.Spec.Containers[0].Image != "agent:2" {
+			t.Errorf("pod %s has the old image", pod.Name)
+		}
+	}
+	if pods, creates := len(w.pods()), w.Count("create", "Pod"); pods != 3 || creates != 6 {
+		t.Errorf("%d pods, after %d creates, want 3 and 6", pods, creates)
+	}
+}
+
+// TestAPodWithoutANodeIsNotTried: nothing would take its place, which says nothing about the altered pods.
+func TestAPodWithoutANodeIsNotTried(t *testing.T) {
+	lost := pod("n1", "", named("a"))
+	lost.Spec.NodeName = ""
+	w := newWorld(t, append(three(), lost)...)
+	w.Before = func(call fakeserver.Call) error {
+		if pod, ok := call.Object.(*corev1.Pod); ok && strings.Contains(call.Verb, "create") {
+			delete(pod.Labels, appsv1.DefaultDaemonSetUniqueLabelKey)
+		}
+		return nil
+	}
+	w.passes(20)
+	if creates := w.Count("create", "Pod"); creates != 3 {
+		t.Errorf("%d pods were created on 3 nodes", creates)
+	}
+}
+
+// passes reconciles n times, 20 seconds apart.
+func (w *world) passes(n int) {
+	for range n {
+		_, _ = w.reconcile()
+		w.settle()
+		w.clock.Step(20 * time.Second)
+	}
+}
+
+// TestDryRunsThatAreRefused: only the pod that was seen to be altered stays, for five minutes. Other pods with the
+// label of an unknown revision are replaced.
+func TestDryRunsThatAreRefused(t *testing.T) {
+	w := newWorld(t, three()...)
+	w.passes(2)
+	strip := true
+	w.Before = func(call fakeserver.Call) error {
+		pod, ok := call.Object.(*corev1.Pod)
+		if !ok || !strings.Contains(call.Verb, "create") {
+			return nil
+		}
+		if on, _ := nodeOf(pod); strip && on == "n1" {
+			delete(pod.Labels, appsv1.DefaultDaemonSetUniqueLabelKey)
+		}
+		if call.Verb == fakeserver.TryCreate && !strip {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("exceeded quota"))
+		}
+		return nil
+	}
+	w.edit(image("agent:2"))
+	w.passes(10)
+	strip = false
+	for _, pod := range w.pods() {
+		if pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != "" {
+			pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = "strange"
+			if err := w.Raw.Update(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.edit(image("agent:3"))
+	updated := func() (out int) {
+		for _, pod := range w.pods() {
+			if pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == w.current() {
+				out++
+			}
+		}
+		return out
+	}
+	if w.passes(10); updated() != 2 {
+		t.Errorf("after 3 minutes %d of 3 are updated, want 2", updated())
+	}
+	if w.passes(10); updated() != 3 {
+		t.Errorf("after 6 minutes %d of 3 are updated", updated())
+	}
+}
+
 // A dry run that is refused, by a quota that is full for one, says nothing about what admission makes of pods: what
 // nobody has seen to be altered is rolled. A pod that was seen stays for five minutes: then one is replaced to find
 // out.
@@ -116,14 +207,7 @@ func TestAdmissionThatCannotBeTried(t *testing.T) {
 	for name, strip := range map[string]bool{"pods are let be": false, "pods are changed": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, three()...)
-			passes := func(n int) {
-				for range n {
-					_, _ = w.reconcile()
-					w.settle()
-					w.clock.Step(20 * time.Second)
-				}
-			}
-			passes(4)
+			w.passes(4)
 			for _, pod := range w.pods() { // by whom, nobody knows
 				pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = "strange"
 				if err := w.Raw.Update(t.Context(), pod); err != nil {
@@ -141,7 +225,7 @@ func TestAdmissionThatCannotBeTried(t *testing.T) {
 				return nil
 			}
 			before := w.Count("create", "Pod")
-			passes(30)
+			w.passes(30)
 			made, current := w.Count("create", "Pod")-before, 0
 			for _, pod := range w.pods() {
 				if pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == w.current() {
@@ -188,8 +272,8 @@ func TestAPlanThatFailsEndsThePass(t *testing.T) {
 		}
 		return usual(recorded, altered)
 	}
-	row.Try = func(context.Context, *plan, client.Object) error {
-		return &pass.AlteredError{What: "its label is gone"}
+	row.Try = func(context.Context, *plan, client.Object) (bool, error) {
+		return true, &pass.AlteredError{What: "its label is gone"}
 	}
 	if err := row.Run(t.Context(), p); !errors.Is(err, failed) || len(w.WritesTo("Pod")) != 0 {
 		t.Errorf("%v, and it wrote %v", err, w.WritesTo("Pod"))

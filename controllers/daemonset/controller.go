@@ -64,7 +64,7 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 			}
 			return plan, nil
 		},
-		Try: func(ctx context.Context, plan *plan, suspect client.Object) error {
+		Try: func(ctx context.Context, plan *plan, suspect client.Object) (bool, error) {
 			return r.try(ctx, p, plan.from, suspect)
 		},
 		Act: func(ctx context.Context, plan *plan) error { return r.act(ctx, p, plan) },
@@ -76,12 +76,12 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 }
 
 // try asks whether admission would alter a pod of the update revision on the node of a suspect.
-func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, suspect client.Object) error {
+func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, suspect client.Object) (bool, error) {
 	node, err := nodeOf(asPod(suspect))
 	if f.hash == "" || err != nil {
-		return nil //nolint:nilerr // a pod without a node is deleted, and nothing takes its place
+		return false, nil //nolint:nilerr // nothing takes the place of a pod without a node
 	}
 	pod := podFor(f.ds, f.hash, creation{node: node})
 	pod.Name = ""
-	return r.pods.Trial(ctx, p, suspect, pod, func(made *corev1.Pod) error { return r.unaltered(p, f, node, made) })
+	return true, r.pods.Trial(ctx, p, suspect, pod, func(made *corev1.Pod) error { return r.unaltered(p, f, node, made) })
 }

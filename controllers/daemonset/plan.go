@@ -208,7 +208,7 @@ func (p *planner) visit(node *corev1.Node) (unit rollout.Unit, ok bool) {
 	if p.surge {
 		unit.Stays = paused // what takes its place failed a moment ago
 	}
-	unit.Held = p.hold || p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || slices.ContainsFunc(running, p.isAltered)
+	unit.Held = unit.Held || p.hold || p.ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 	return unit, start || unit.Old != nil || unit.New != nil || unit.Crowded
 }
 
@@ -237,18 +237,12 @@ func (p *planner) running(node string, pods []*corev1.Pod) (out []*corev1.Pod, p
 
 // unit describes one node to the rollout, and plans the deletion of pods beyond one of each revision state.
 func (p *planner) unit(node string, running []*corev1.Pod) rollout.Unit {
-	var old, conforming []*corev1.Pod
-	for _, pod := range running {
-		if p.conforms(pod) {
-			conforming = append(conforming, pod)
-		} else {
-			old = append(old, pod)
-		}
-	}
+	old, conforming := pass.ByRevision(running, p.conforms, p.isAltered)
 	return rollout.Unit{
 		Key: node, Old: p.keepOne(node, old), New: p.keepOne(node, conforming),
 		// A surge beside a surplus would make three of them, because the creates of a pass come before its deletes.
 		Crowded: p.surge && (len(old) > 1 || len(conforming) > 1),
+		Held:    slices.ContainsFunc(old, p.isAltered),
 	}
 }
 

@@ -70,7 +70,7 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 			f.hold, f.altered = recorded.Update == nil, altered
 			return makePlan(f)
 		},
-		Try: func(ctx context.Context, plan *plan, suspect client.Object) error {
+		Try: func(ctx context.Context, plan *plan, suspect client.Object) (bool, error) {
 			return r.try(ctx, p, plan.from, suspect)
 		},
 		Act: func(ctx context.Context, plan *plan) error { return r.act(ctx, p, o.set, plan) },
@@ -90,12 +90,12 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 }
 
 // try asks whether admission would alter a pod of the update revision in the place of a suspect.
-func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, suspect client.Object) error {
+func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, suspect client.Object) (bool, error) {
 	if f.update.template == nil {
-		return nil
+		return false, nil
 	}
 	ordinal, _ := ordinalOf(f.set, suspect.GetName())
 	pod := podFor(f.set, f.update, ordinal)
 	pod.Name, pod.GenerateName = "", pod.Name+"-"
-	return r.pods.Trial(ctx, p, suspect, pod, func(made *corev1.Pod) error { return unaltered(f.set, made, f.update) })
+	return true, r.pods.Trial(ctx, p, suspect, pod, func(made *corev1.Pod) error { return unaltered(f.set, made, f.update) })
 }
