@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -109,7 +110,30 @@ func (ch *Children[C]) Make(
 	if !lost(altered) {
 		return how, altered
 	}
-	return how, errors.Join(altered, ch.Remove(ctx, p, child, "admission has changed it"))
+	return how, errors.Join(altered, ch.removeLost(ctx, p, child, intact))
+}
+
+// removeLost deletes a child that was lost when it was created, also if the scheduler or a kubelet writes to it
+// meanwhile. A child with other owners by now stays. So does a child that is no longer lost in the same way: a pod
+// without affinity may be bound to a node that needs it.
+func (ch *Children[C]) removeLost(ctx context.Context, p *Pass, made C, intact func(made C) error) error {
+	why := intact(made).Error()
+	for range 5 {
+		deleted, err := ch.Removed(ctx, p, made, "admission has changed it")
+		if deleted || err != nil {
+			return err
+		}
+		found, _, err := ownership.Changed(ctx, ch.Live, made)
+		if err != nil || found == nil || found.GetUID() != made.GetUID() || found.GetDeletionTimestamp() != nil ||
+			!equality.Semantic.DeepEqual(found.GetOwnerReferences(), made.GetOwnerReferences()) {
+			return err
+		}
+		made = found.(C)
+		if now := intact(made); now == nil || now.Error() != why {
+			return nil
+		}
+	}
+	return nil
 }
 
 // wouldBeLost returns the [AlteredError] that a new child would get. It makes a dry run only after a child of the

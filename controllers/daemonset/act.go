@@ -76,8 +76,12 @@ func (r *Reconciler) create(ctx context.Context, p *pass.Pass, f facts, c creati
 
 // unaltered returns an error if admission has made something else of a pod for a node.
 func (r *Reconciler) unaltered(p *pass.Pass, f facts, node string, made *corev1.Pod) error {
-	if at, _ := nodeOf(made); at != node {
+	switch at, _ := nodeOf(made); at {
+	case node:
+	case "":
 		return &pass.AlteredError{What: fmt.Sprintf("it is not bound to node %s", node), Lost: true}
+	default:
+		return &pass.AlteredError{What: fmt.Sprintf("it is bound to node %s and not %s", at, node), Lost: true}
 	}
 	return pass.Unaltered(p.Parent, made, f.selector, map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: f.hash})
 }

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -141,6 +142,31 @@ func TestAPodWithoutANodeIsNotTried(t *testing.T) {
 	w.passes(20)
 	if creates := w.Count("create", "Pod"); creates != 3 {
 		t.Errorf("%d pods were created on 3 nodes", creates)
+	}
+}
+
+// TestALostPodThatIsBound: the scheduler writes to a lost pod before its deletion.
+func TestALostPodThatIsBound(t *testing.T) {
+	w := newWorld(t, three()...)
+	w.Before = func(call fakeserver.Call) error {
+		if pod, ok := call.Object.(*corev1.Pod); ok && strings.Contains(call.Verb, "create") {
+			delete(pod.Labels, "app")
+		}
+		return nil
+	}
+	writes := map[string]int{}
+	w.After = func(call fakeserver.Call) error {
+		pod, ok := call.Object.(*corev1.Pod)
+		if !ok || call.Verb != "create" {
+			return nil
+		}
+		writes[pod.Name]++
+		pod = pod.DeepCopy()
+		pod.Status.StartTime = &metav1.Time{Time: w.clock.Now()}
+		return w.Raw.Status().Update(t.Context(), pod)
+	}
+	if _, err := w.reconcile(); err == nil || len(writes) == 0 || len(w.pods()) != 0 {
+		t.Errorf("%v; pods with writes %v, of which %d are there", err, writes, len(w.pods()))
 	}
 }
 

@@ -165,8 +165,8 @@ func (s *step) beforeOthersEnd() {
 	}
 }
 
-// ofAnotherRevision returns the name of a child that comes from another revision than the child that was created, and
-// an empty string if there is none.
+// ofAnotherRevision returns the name of a child that comes from another revision than the created child. It returns an
+// empty string if there is none. A child that admission altered does not count: its label names no revision.
 func (s *step) ofAnotherRevision(world *State, parent client.Object) string {
 	from := s.k.named(s.after, s.e.New)
 	if from == nil {
@@ -174,7 +174,8 @@ func (s *step) ofAnotherRevision(world *State, parent client.Object) string {
 	}
 	for _, u := range s.k.Units(world, parent) {
 		for _, child := range u.Children {
-			if !s.k.Names(child, from) {
+			names := func(r client.Object) bool { return s.k.Names(child, r) }
+			if !names(from) && (s.k.named(world, child) != nil || slices.ContainsFunc(s.left(parent.GetUID()), names)) {
 				return child.GetName()
 			}
 		}
