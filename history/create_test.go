@@ -49,9 +49,13 @@ func TestTakenName(t *testing.T) {
 		"old parent of our name":  {func(o *appsv1.ControllerRevision) { o.OwnerReferences[0].UID = "old-uid" }, false},
 		"no owner, not adoptable": {func(o *appsv1.ControllerRevision) { o.OwnerReferences = nil; o.Labels["app"] = "other" }, false},
 		"owned, not controlled":   {func(o *appsv1.ControllerRevision) { o.OwnerReferences[0].Controller = nil; o.Labels["app"] = "other" }, false},
-		"terminating": {func(o *appsv1.ControllerRevision) {
+		"terminating and ours": {func(o *appsv1.ControllerRevision) {
 			now := metav1.Now()
 			o.DeletionTimestamp, o.Finalizers = &now, []string{"example.com/wait"}
+		}, true},
+		"terminating without an owner": {func(o *appsv1.ControllerRevision) {
+			now := metav1.Now()
+			o.OwnerReferences, o.DeletionTimestamp, o.Finalizers = nil, &now, []string{"example.com/wait"}
 		}, false},
 	} {
 		for countName, count := range counts {

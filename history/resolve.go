@@ -33,9 +33,9 @@ type Verdict struct {
 	Noted map[string]string
 }
 
-// heldBy reports whether a revision holds what the parent asks for, and is not terminating.
+// heldBy reports whether a revision holds what the parent asks for.
 func (v *Verdict) heldBy(r revision.Revision) bool {
-	return !r.Deleting && r.Snapshot != nil && revision.Compare(v.Snapshot, r.Snapshot) != revision.RuleNone
+	return r.Snapshot != nil && revision.Compare(v.Snapshot, r.Snapshot) != revision.RuleNone
 }
 
 // ErrStale says that what was read, the parent or its log, is older than what the API server has. The caller drops the

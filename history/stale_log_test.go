@@ -75,17 +75,17 @@ func TestLaggingLog(t *testing.T) {
 }
 
 // What the cache does not show has the name that is wanted, and the number. It is the revision that is wanted only if a
-// lost response hides it: one that is terminating, or holds something else, takes the number (H2).
+// lost response hides it: a revision with other content takes the number (H2).
 func TestTakenNameWithTheNumber(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*appsv1.ControllerRevision)
 		stale  bool
 	}{
 		"the very same": {func(*appsv1.ControllerRevision) {}, false},
-		"going": {func(o *appsv1.ControllerRevision) {
+		"terminating": {func(o *appsv1.ControllerRevision) {
 			now := metav1.Now()
 			o.DeletionTimestamp, o.Finalizers = &now, []string{"example.com/wait"}
-		}, true},
+		}, false},
 		"something else":    {func(o *appsv1.ControllerRevision) { o.Data = revisionOf(t, agent(""), "agent:0", 1).Data }, true},
 		"not to be read":    {func(o *appsv1.ControllerRevision) { o.Data.Raw = []byte(`{"spec":7}`) }, true},
 		"of another parent": {func(o *appsv1.ControllerRevision) { o.OwnerReferences[0].UID = "other" }, false},

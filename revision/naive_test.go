@@ -109,7 +109,7 @@ func naive(r read, log []*entry) string {
 	update := proven
 	var duplicates []string
 	for _, letter := range []string{"A", "B", "C"} {
-		kept := newest(log, letter)
+		kept := newest(log, letter, (*entry).readable)
 		if proven != nil && proven.readable() && proven.letter == letter {
 			kept = proven
 		}
@@ -124,6 +124,10 @@ func naive(r read, log []*entry) string {
 	}
 	slices.Sort(duplicates)
 
+	leaving := func(e *entry) bool { return e.Deleting && e.Err == nil }
+	if update == nil {
+		update = newest(log, r.letter, leaving)
+	}
 	if update == nil {
 		return fmt.Sprintf("RollForward %d %v", highest+1, duplicates)
 	}
@@ -139,10 +143,10 @@ func naive(r read, log []*entry) string {
 }
 
 // newest returns the readable revision with that meaning and the highest number, the later name among equals.
-func newest(log []*entry, letter string) *entry {
+func newest(log []*entry, letter string, fits func(*entry) bool) *entry {
 	var found *entry
 	for _, e := range log {
-		if !e.readable() || e.letter != letter {
+		if !fits(e) || e.letter != letter {
 			continue
 		}
 		if found == nil || e.Number > found.Number || e.Number == found.Number && e.Name > found.Name {

@@ -28,7 +28,8 @@ type Revision struct {
 	Stamp Stamp
 	// Completed are the names of revisions to which a rollout is known to have been complete when this one was recorded.
 	Completed []string
-	// Deleting is true for an object with a deletion timestamp: it counts for numbers, and nothing new may rely on it.
+	// Deleting is true for an object with a deletion timestamp. It counts for numbers. It is the update revision only
+	// if no other revision is equivalent to the parent.
 	Deleting bool
 	// Snapshot is the decoded data, nil if it cannot be decoded; then Err says why.
 	Snapshot *Snapshot

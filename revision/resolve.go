@@ -53,8 +53,9 @@ type Resolution struct {
 	// Rule is the rule that found Update. Empty for RollForward, Ask and Stale.
 	Rule Rule
 	// Update is the revision that is equivalent to the parent, as stored before any of the writes below; nil unless
-	// Change is NoChange or Rollback. Its name, hash and data are what children are built from (rule E4). Its Snapshot is
-	// nil if it cannot be decoded but a stamp proves that the parent is what it was; use the parent's then.
+	// Change is NoChange or Rollback. It may be terminating. Its name, hash and data are what children are built from
+	// (rule E4). Its Snapshot is nil if it cannot be decoded but a stamp proves that the parent is what it was; use the
+	// parent's then.
 	Update *Revision
 	// Number is the number that the update revision must have: its own, or a higher one if it has to be created or
 	// renumbered.
@@ -128,14 +129,15 @@ func Resolve(parent ParentState, revisions []Revision, answers Answers, ask bool
 		res.Reason = fmt.Sprintf("revision %s claims to be what the parent asks for, and differs in fields that could be defaults", stamped.Name)
 		return res, nil
 	}
-	live := dedupe(readable(all, res), stamped, res)
-	update, rule := find(parent, live, answers)
-	if stamped != nil {
-		update, rule = stamped, proof
-	}
-	if update == nil {
-		if ask {
-			res.Ask = questions(parent, live, answers)
+	live, leaving := readable(all, res)
+	live = dedupe(live, stamped, res)
+	update, rule := stamped, proof
+	for _, among := range [][]Revision{live, leaving} {
+		if update == nil {
+			update, rule = find(parent, among, answers)
+		}
+		if update == nil && ask {
+			res.Ask = questions(parent, among, answers)
 		}
 		if len(res.Ask) > 0 {
 			res.Change = Ask
@@ -183,23 +185,25 @@ func fenced(parent ParentState, all []Revision) (bool, Revision) {
 	return false, Revision{}
 }
 
-// readable leaves out revisions that no comparison may use: those that are terminating, and those that cannot be
-// decoded (rule E6).
-func readable(all []Revision, res *Resolution) []Revision {
-	var live []Revision
+// readable leaves out revisions that cannot be decoded (rule E6). leaving are the terminating revisions. One of them is
+// the update revision if no live revision is equivalent to the parent. It has the name that a new revision of this
+// content would get, and under another hash all children would be replaced.
+func readable(all []Revision, res *Resolution) (live, leaving []Revision) {
 	for _, r := range all {
 		if r.Err != nil || r.Snapshot == nil {
 			res.Undecodable = append(res.Undecodable, r)
 			continue
 		}
-		if r.Unlabelled && !r.Deleting {
+		if r.Deleting {
+			leaving = append(leaving, r)
+			continue
+		}
+		if r.Unlabelled {
 			res.Relabel = append(res.Relabel, r)
 		}
-		if !r.Deleting {
-			live = append(live, r)
-		}
+		live = append(live, r)
 	}
-	return live
+	return live, leaving
 }
 
 // dedupe keeps one revision of each content: the newest, unless an older one carries the proof of rule E0. all is

@@ -261,7 +261,7 @@ func checkPromises(t *rapid.T, p revision.ParentState, all log, res *revision.Re
 			t.Fatalf("%s moves to %s, which goes away too: %s", d.Revision.Name, d.Of.Name, tell(res))
 		}
 	}
-	if res.Update != nil && (gone[res.Update.Name] || res.Update.Deleting || res.Number < res.Update.Number) {
+	if res.Update != nil && (gone[res.Update.Name] || res.Number < res.Update.Number) {
 		t.Fatalf("the update revision goes away, or back: %s", tell(res))
 	}
 	if p.Uncached && res.Change == revision.Stale {

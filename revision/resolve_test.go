@@ -100,8 +100,16 @@ func TestResolveRollForward(t *testing.T) {
 			want: "RollForward, number 10, stamp parent@2",
 		},
 		{
-			name: "what is being deleted is not relied on, but its number is taken", parent: parent("A", 2),
-			log: log{stored("a", 4, "A", at(2), deleting), stored("b", 2, "B")}, want: "RollForward, number 5, stamp parent@2",
+			name: "the number of a terminating revision is taken", parent: parent("C", 2),
+			log: log{stored("a", 4, "A", deleting), stored("b", 2, "B")}, want: "RollForward, number 5, stamp parent@2",
+		},
+		{
+			name: "a terminating revision is better than none", parent: parent("A", 2),
+			log: log{stored("a", 4, "A", at(2), deleting), stored("b", 2, "B")}, want: "NoChange a by E1, number 4",
+		},
+		{
+			name: "a live revision is better than a terminating one", parent: parent("A", 2),
+			log: log{stored("a", 4, "A", deleting), stored("b", 2, "A!")}, want: "Rollback b by E2, number 5 (was 2), stamp parent@2",
 		},
 		{
 			name: "what cannot be read takes its number too", parent: parent("A", 2), log: log{stored("u", 4, "?", at(1))},
@@ -277,8 +285,12 @@ func TestResolveAsk(t *testing.T) {
 			want: "Rollback a by E1, number 4 (was 1), stamp parent@5",
 		},
 		{
-			name: "nobody asks about what goes away", parent: parent("A+", 5), log: log{stored("a", 1, "A", deleting)},
-			want: "RollForward, number 2, stamp parent@5",
+			name: "live revisions are asked about first", parent: parent("A+", 5), log: log{stored("a", 1, "A", deleting), stored("c", 3, "A^")},
+			want: "Ask, ask about c",
+		},
+		{
+			name: "then terminating revisions", parent: parent("A+", 5), log: log{stored("a", 1, "A", deleting), stored("c", 3, "A^")},
+			answers: revision.Answers{"uid-c": false}, want: "Ask, ask about a",
 		},
 		{
 			name: "the rest of the log is put in order meanwhile", parent: parent("A+", 5),

@@ -215,3 +215,43 @@ func TestObservedGeneration(t *testing.T) {
 		t.Errorf("observed generation %d", got)
 	}
 }
+
+// TestARevisionThatIsTerminating: a revision that a finalizer keeps stays the update revision. Its successor has its
+// name, so that no pod is replaced.
+func TestARevisionThatIsTerminating(t *testing.T) {
+	w := newWorld(t, three()...)
+	w.passes(3)
+	names := func() (out []string) {
+		for _, pod := range w.pods() {
+			out = append(out, pod.Name)
+		}
+		return append(out, w.revisionNames()...)
+	}
+	before := names()
+	var revision appsv1.ControllerRevision
+	if err := w.Raw.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: w.revisionNames()[0]}, &revision); err != nil {
+		t.Fatal(err)
+	}
+	revision.Finalizers = []string{"example.com/wait"}
+	if err := w.Raw.Update(t.Context(), &revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Raw.Delete(t.Context(), &revision); err != nil {
+		t.Fatal(err)
+	}
+	w.passes(3)
+	if diff := cmp.Diff(before, names()); diff != "" {
+		t.Errorf("while it is terminating (-want +got):\n%s", diff)
+	}
+	if err := w.Raw.Get(t.Context(), client.ObjectKeyFromObject(&revision), &revision); err != nil {
+		t.Fatal(err)
+	}
+	revision.Finalizers = nil
+	if err := w.Raw.Update(t.Context(), &revision); err != nil {
+		t.Fatal(err)
+	}
+	w.passes(3)
+	if diff := cmp.Diff(before, names()); diff != "" {
+		t.Errorf("after it is gone (-want +got):\n%s", diff)
+	}
+}

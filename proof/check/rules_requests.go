@@ -79,7 +79,7 @@ func (s *step) recordedAs(count int32) client.Object {
 	return nil
 }
 
-// taken reports whether anything but an equal revision of the same parent, or one that was going, ever had a name.
+// taken reports whether anything but an equal revision of the same parent ever had a name.
 func (s *step) taken(k Key, recorded client.Object) bool {
 	want, err := s.k.Snapshot(recorded)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *step) taken(k Key, recorded client.Object) bool {
 			continue
 		}
 		snapshot, err := s.k.Snapshot(m.object)
-		if err != nil || snapshot != want || ownerUID(m.object) != ownerUID(recorded) || m.object.GetDeletionTimestamp() != nil {
+		if err != nil || snapshot != want || ownerUID(m.object) != ownerUID(recorded) {
 			return true
 		}
 	}

@@ -64,7 +64,7 @@ func TestTheCollisionCount(t *testing.T) {
 			w.put(hashed(2, "app:2", "1"))
 			w.collide(1)
 		}},
-		{"", "past its own that was going", func(w *world) {
+		{"H5", "past its own that was going", func(w *world) {
 			w.edit("app:2")
 			w.put(hashed(2, "app:2", ""))
 			w.as("user", func() {

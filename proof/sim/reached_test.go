@@ -29,7 +29,7 @@ var (
 	seldomFailed = []string{"event RecordFailed"}
 	// revised and seldomRevised are the same for worlds with kinds that have revisions, and inEach for single worlds.
 	revised       = []string{"event RolledBack", "user: delete a revision", "user: undo"}
-	seldomRevised = []string{"trouble guards", "user: disown a revision", "user: copy a revision", "user: copy a revision with its owner"}
+	seldomRevised = []string{"trouble guards", "user: delete a revision in the foreground", "user: disown a revision", "user: copy a revision", "user: copy a revision with its owner"}
 	inEach        = map[string][]string{
 		"daemonset":   {"event FailedDaemonPod", "user: edit where it runs"},
 		"statefulset": {"event FailedCreate", "user: edit the first ordinal", "user: edit the scale", "user: edit what becomes of claims"},
