@@ -94,7 +94,7 @@ type Plan struct {
 	// Steps may be carried out in any order and in parallel: together they keep the budget. Replacements that cost
 	// nothing come first.
 	Steps []Step
-	// Waiting lists the units that wait, in the order in which they are to be updated.
+	// Waiting lists the units that wait, in the order in which they were given.
 	Waiting []Wait
 	// Total counts the units of the set, Updated those that hold a conforming instance and no other, Available and
 	// Unavailable those that are available and those that are not, before the steps. Held units count as the others do;
@@ -148,15 +148,22 @@ func New(units []Unit, s Strategy) Plan {
 	for _, u := range units {
 		p.count(u)
 	}
-	if !s.Ordered {
-		units = refusedLast(units)
+	order := units
+	if !s.Ordered && refused(units) {
+		order = slices.SortedStableFunc(slices.Values(units), func(a, b Unit) int { return cmp.Compare(a.Refused, b.Refused) })
 	}
-	for _, u := range units {
+	for _, u := range order {
 		p.visit(u)
 	}
-	p.spendRest(units)
+	p.spendRest(order)
 	p.Steps = append(p.free, p.Steps...)
+	p.sortWaiting(units)
 	return p.Plan
+}
+
+// refused reports whether the API server refused the last step of a unit.
+func refused(units []Unit) bool {
+	return slices.ContainsFunc(units, func(u Unit) bool { return u.Refused > 0 })
 }
 
 // crowded returns units with those marked whose place another one has too: each would be planned as if it were the only
@@ -176,14 +183,6 @@ func crowded(units []Unit) []Unit {
 	return out
 }
 
-// refusedLast returns units with those behind the others that were refused.
-func refusedLast(units []Unit) []Unit {
-	if !slices.ContainsFunc(units, func(u Unit) bool { return u.Refused > 0 }) {
-		return units
-	}
-	return slices.SortedStableFunc(slices.Values(units), func(a, b Unit) int { return cmp.Compare(a.Refused, b.Refused) })
-}
-
 // planner is one run of New. What it has spent so far is in unavailable, surging and spare.
 type planner struct {
 	Strategy
@@ -193,6 +192,19 @@ type planner struct {
 	unavailable, surging, spare int
 	// follows and full are why units wait for the first one, and for the budget: the same for a thousand of them.
 	follows, full string
+}
+
+// sortWaiting sorts Waiting as the units were given. The caller forgets refusals in time, and its reports must not
+// change by that.
+func (p *planner) sortWaiting(units []Unit) {
+	if !refused(units) {
+		return // it is sorted
+	}
+	at := make(map[string]int, len(p.Waiting))
+	for i, u := range units {
+		at[u.Key] = i
+	}
+	slices.SortStableFunc(p.Waiting, func(a, b Wait) int { return cmp.Compare(at[a.Unit], at[b.Unit]) })
 }
 
 // count looks at the whole set before anything is decided: to count the budget over the part seen so far was

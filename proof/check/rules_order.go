@@ -35,6 +35,12 @@ func (s *step) filled() {
 	}
 }
 
+// outdated reports whether a deleted child comes from another revision than its parent asks for, or from a revision
+// that its parent has released.
+func (s *step) outdated(parent client.Object, u Unit) bool {
+	return s.lags(s.before, parent, u) || s.k.lacks(s.e.Old, parent) != "" || s.k.named(s.before, s.e.Old) == nil
+}
+
 // firstIdle returns the first wanted unit where nothing serves, "" if there is none. Whoever makes a child has seen
 // that there is none.
 func (k Kind) firstIdle(units []Unit, parent client.Object, when time.Time) string {
@@ -58,7 +64,7 @@ func (s *step) emptied() {
 	for _, version := range s.possible(parent) {
 		u, ok := unitOf(s.k.Units(s.before, version), s.e.Old)
 		switch {
-		case !ok || !s.k.Ordered(version), s.k.alone(version) && (s.lags(s.before, version, u) || s.k.lacks(s.e.Old, version) != ""):
+		case !ok || !s.k.Ordered(version), s.k.alone(version) && s.outdated(version, u):
 			return
 		case u.Wanted && !s.k.Available(s.e.Old, version, s.decidedAt()):
 			if starts = s.k.starting(s.e.Old, version); !starts {
