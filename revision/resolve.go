@@ -131,6 +131,9 @@ func Resolve(parent ParentState, revisions []Revision, answers Answers, ask bool
 	}
 	live, leaving := readable(all, res)
 	live = dedupe(live, stamped, res)
+	if stamped != nil && stamped.Snapshot == nil && stamped.Unlabelled {
+		res.Relabel = append(res.Relabel, *stamped) // it cannot be read, but children are named after it
+	}
 	update, rule := stamped, proof
 	for _, among := range [][]Revision{live, leaving} {
 		if update == nil {

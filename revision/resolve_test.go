@@ -202,6 +202,10 @@ func TestResolveStampProvesEquality(t *testing.T) {
 			want: "RollForward, number 3, stamp parent@5, cannot read u",
 		},
 		{
+			name: "a stamped revision that cannot be read gets its label", parent: parent("A", 5), log: log{stored("u", 2, "?", at(5), unlabelled)},
+			want: "NoChange u by E0, number 2, relabel u, cannot read u",
+		},
+		{
 			name: "what is being deleted claims nothing", parent: parent("A+", 5), log: log{stored("a", 2, "A", at(5)), stored("b", 1, "B", at(5), deleting)},
 			noAsk: true, want: "NoChange a by E0, number 2",
 		},

@@ -1,0 +1,319 @@
+package differential
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
+	"github.com/cairn-dev/cairn/pass"
+)
+
+// This file applies programs to both namespaces, waits until they are at rest, and compares.
+
+const (
+	// quiet is how long no object changes before a world counts as at rest. No event marks rest: a rollout that is stuck
+	// does nothing.
+	quiet = 2 * time.Second
+	// atMost is how long a step may take until rest. A pod that fails again and again is never at rest.
+	atMost = 45 * time.Second
+	// patience is how long cairn may have less than upstream: some of its decisions wait a minute.
+	patience = 100 * time.Second
+	// phaseAnnotation makes the simulated kubelet end a pod.
+	phaseAnnotation = "sandbox.cairn.dev/phase"
+)
+
+// world is both namespaces and the workloads in them.
+type world struct {
+	client.Client
+
+	// cairn and upstream are the namespaces.
+	cairn, upstream string
+	nodes           int
+	workloads       []*workload
+	// programs are the steps so far, by the name of the workload.
+	programs map[string][]string
+	random   *rand.Rand
+}
+
+// start creates so many workloads in both namespaces.
+func (w *world) start(ctx context.Context, n int) error {
+	w.programs = map[string][]string{}
+	for i := range n {
+		made := newWorkload(fmt.Sprintf("w%d", i), w.random)
+		w.workloads = append(w.workloads, made)
+		w.programs[made.name] = []string{made.String()}
+		if err := w.apply(ctx, made); err != nil {
+			return err
+		}
+	}
+	return w.rest(ctx)
+}
+
+// step disturbs the nodes or takes one step of each program, and waits for rest.
+func (w *world) step(ctx context.Context) error {
+	if w.random.IntN(4) == 0 {
+		if err := w.disturbNodes(ctx); err != nil {
+			return err
+		}
+		return w.rest(ctx)
+	}
+	for _, each := range w.workloads {
+		next := each.next(w.random)
+		w.programs[each.name] = append(w.programs[each.name], next.what)
+		err := w.apply(ctx, each)
+		if next.victims > 0 {
+			err = errors.Join(w.disturb(ctx, each, next, w.cairn), w.disturb(ctx, each, next, w.upstream))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.rest(ctx)
+}
+
+// disturbNodes takes the label of a node away or gives it back. Nodes are not deleted: which pods would be lost depends
+// on the scheduler.
+func (w *world) disturbNodes(ctx context.Context) error {
+	node := &corev1.Node{}
+	name := fmt.Sprintf("node-%d", w.random.IntN(w.nodes))
+	for _, each := range w.workloads {
+		w.programs[each.name] = append(w.programs[each.name], "the label of "+name)
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := w.Get(ctx, types.NamespacedName{Name: name}, node); err != nil {
+			return err
+		}
+		if node.Labels[poolLabel] == "a" {
+			delete(node.Labels, poolLabel)
+		} else {
+			node.Labels[poolLabel] = "a"
+		}
+		return w.Update(ctx, node)
+	})
+}
+
+// apply brings the manifest of a workload to both namespaces.
+func (w *world) apply(ctx context.Context, of *workload) error {
+	for _, namespace := range []string{w.cairn, w.upstream} {
+		want := of.object(namespace)
+		err := w.Create(ctx, want)
+		if apierrors.IsAlreadyExists(err) {
+			err = w.update(ctx, of, namespace)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) update(ctx context.Context, of *workload, namespace string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		is := of.object(namespace)
+		if err := w.Get(ctx, client.ObjectKeyFromObject(is), is); err != nil {
+			return err
+		}
+		switch is := is.(type) {
+		case *appsv1.DaemonSet:
+			is.Spec = of.object(namespace).(*appsv1.DaemonSet).Spec
+		case *appsv1.StatefulSet:
+			is.Spec = of.object(namespace).(*appsv1.StatefulSet).Spec
+		case *appsv1.ReplicaSet:
+			is.Spec = of.object(namespace).(*appsv1.ReplicaSet).Spec
+		}
+		return w.Update(ctx, is)
+	})
+}
+
+// disturb deletes pods or makes them fail, in one namespace.
+func (w *world) disturb(ctx context.Context, of *workload, s step, namespace string) error {
+	pods, err := w.pods(ctx, of, namespace)
+	if err != nil || len(pods) == 0 {
+		return err
+	}
+	for i := range min(s.victims, len(pods)) {
+		pod := &pods[(s.at+i)%len(pods)]
+		if s.how == "delete" {
+			err = w.Delete(ctx, pod)
+		} else {
+			before := pod.DeepCopy()
+			if pod.Annotations == nil {
+				pod.Annotations = map[string]string{}
+			}
+			pod.Annotations[phaseAnnotation] = s.how
+			err = w.Patch(ctx, pod, client.MergeFrom(before))
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pods are the pods of a workload, sorted by name. The pods of a DaemonSet are sorted by readiness and image. Its
+// rollouts take the nodes in any order, and a step must hit equal pods in both namespaces.
+func (w *world) pods(ctx context.Context, of *workload, namespace string) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := w.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": of.name}); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		if of.kind == daemonSet {
+			return cmp.Or(
+				pass.TrueFirst(readiness.Ready(&a), readiness.Ready(&b)), cmp.Compare(a.Spec.Containers[0].Image, b.Spec.Containers[0].Image),
+				cmp.Compare(a.Spec.NodeName, b.Spec.NodeName),
+			)
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	return list.Items, nil
+}
+
+// rest waits until nothing has changed in both namespaces for a while.
+func (w *world) rest(ctx context.Context) error {
+	last, since := "", time.Now()
+	for end := time.Now().Add(atMost); time.Now().Before(end); {
+		now, err := w.versions(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case now != last:
+			last, since = now, time.Now()
+		case time.Since(since) >= quiet:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// versions are the names and resource versions of all that the programs are about.
+func (w *world) versions(ctx context.Context) (string, error) {
+	var out strings.Builder
+	for _, namespace := range []string{w.cairn, w.upstream} {
+		for _, list := range []client.ObjectList{
+			&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.DaemonSetList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{},
+		} {
+			if err := w.List(ctx, list, client.InNamespace(namespace)); err != nil {
+				return "", err
+			}
+			_ = meta.EachListItem(list, func(o runtime.Object) error {
+				item := o.(client.Object)
+				_, err := fmt.Fprintln(&out, item.GetUID(), item.GetResourceVersion())
+				return err
+			})
+		}
+	}
+	return out.String(), nil
+}
+
+// state is what counts about a workload at rest.
+type state struct {
+	// available are the places with a pod that has been ready for minReadySeconds: nodes of a DaemonSet, names of other
+	// pods. updated are the places with such a pod of the image that the workload asks for. claims are the claims that are
+	// not terminating.
+	available, updated, claims int
+	pods                       string
+}
+
+// less reports what one state has less of than another one, empty for nothing.
+func (s state) less(than state) string {
+	var out []string
+	for _, c := range []struct {
+		what      string
+		has, want int
+	}{{"available pods", s.available, than.available}, {"updated pods", s.updated, than.updated}, {"claims", s.claims, than.claims}} {
+		if c.has < c.want {
+			out = append(out, fmt.Sprintf("%d and not %d %s", c.has, c.want, c.what))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// look returns the state of a workload in a namespace.
+func (w *world) look(ctx context.Context, of *workload, namespace string) (state, error) {
+	pods, err := w.pods(ctx, of, namespace)
+	if err != nil {
+		return state{}, err
+	}
+	var out state
+	var text []string
+	places, updated := map[string]bool{}, map[string]bool{}
+	for i := range pods {
+		pod := &pods[i]
+		available, _ := readiness.Available(pod, time.Duration(of.minReady)*time.Second, time.Now())
+		available = available && pod.DeletionTimestamp == nil
+		if available {
+			place := pod.Name
+			if of.kind == daemonSet {
+				place = pod.Spec.NodeName
+			}
+			places[place] = true
+			if pod.Spec.Containers[0].Image == of.image {
+				updated[place] = true
+			}
+		}
+		text = append(text, fmt.Sprintf("%s on %q %s available=%t", pod.Name, pod.Spec.NodeName, pod.Spec.Containers[0].Image, available))
+	}
+	out.available, out.updated, out.pods = len(places), len(updated), strings.Join(text, "; ")
+	var claims corev1.PersistentVolumeClaimList
+	if err := w.List(ctx, &claims, client.InNamespace(namespace), client.MatchingLabels{"app": of.name}); err != nil {
+		return state{}, err
+	}
+	for i := range claims.Items {
+		if claims.Items[i].DeletionTimestamp == nil {
+			out.claims++
+		}
+	}
+	return out, nil
+}
+
+// worse describes the workloads of which cairn has less than upstream. It waits as long as cairn may take.
+func (w *world) worse(ctx context.Context) ([]string, error) {
+	var found []string
+	for end := time.Now().Add(patience); ; {
+		found = found[:0]
+		for _, each := range w.workloads {
+			ours, err := w.look(ctx, each, w.cairn)
+			if err != nil {
+				return nil, err
+			}
+			theirs, err := w.look(ctx, each, w.upstream)
+			if err != nil {
+				return nil, err
+			}
+			if less := ours.less(theirs); less != "" {
+				found = append(found, fmt.Sprintf("%s: %s\n  program: %s\n  cairn: %s\n  upstream: %s",
+					each.name, less, strings.Join(w.programs[each.name], "; "), ours.pods, theirs.pods))
+			}
+		}
+		if len(found) == 0 || time.Now().After(end) {
+			return found, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
