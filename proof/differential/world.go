@@ -14,13 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/cairn-dev/cairn/internal/readiness"
-	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file applies programs to both namespaces, waits until they are at rest, and compares.
@@ -175,13 +174,24 @@ func (w *world) pods(ctx context.Context, of *workload, namespace string) ([]cor
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
 		if of.kind == daemonSet {
 			return cmp.Or(
-				pass.TrueFirst(readiness.Ready(&a), readiness.Ready(&b)), cmp.Compare(a.Spec.Containers[0].Image, b.Spec.Containers[0].Image),
+				-compare(podutil.IsPodReady(&a), podutil.IsPodReady(&b)), cmp.Compare(a.Spec.Containers[0].Image, b.Spec.Containers[0].Image),
 				cmp.Compare(a.Spec.NodeName, b.Spec.NodeName),
 			)
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
 	return list.Items, nil
+}
+
+// compare compares booleans: false comes before true.
+func compare(a, b bool) int {
+	if a == b {
+		return 0
+	}
+	if b {
+		return -1
+	}
+	return 1
 }
 
 // rest waits until nothing has changed in both namespaces for a while.
@@ -261,8 +271,7 @@ func (w *world) look(ctx context.Context, of *workload, namespace string) (state
 	places, updated := map[string]bool{}, map[string]bool{}
 	for i := range pods {
 		pod := &pods[i]
-		available, _ := readiness.Available(pod, time.Duration(of.minReady)*time.Second, time.Now())
-		available = available && pod.DeletionTimestamp == nil
+		available := podutil.IsPodAvailable(pod, of.minReady, metav1.Now()) && pod.DeletionTimestamp == nil
 		if available {
 			place := pod.Name
 			if of.kind == daemonSet {

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -93,7 +95,8 @@ func authoredAndBack() fault.Scenario {
 
 // authoredBesideABrokenOne loses a pod beside one of a revision that does not start. It comes back as it was.
 func authoredBesideABrokenOne() fault.Scenario {
-	stopped := podsHave("swept-0=app:1", "swept-1=broken:2-")
+	// A place whose deletion was refused comes last.
+	stopped := either(podsHave("swept-0=app:1", "swept-1=broken:2-"), podsHave("swept-0=broken:2-", "swept-1=app:1"))
 	return fault.Scenario{
 		Name:  "authored loses a pod beside a broken one",
 		Share: 5,
@@ -101,7 +104,7 @@ func authoredBesideABrokenOne() fault.Scenario {
 			createSet(func(*appsv1.StatefulSetSpec) {}),
 			patchSet(imagePatch("broken:2")),
 			until("the broken pod", stopped),
-			losePod(setName+"-0"),
+			losePodBeside("broken:2"),
 			until("the pod that was lost, as it was", stopped),
 			patchSet(imagePatch("app:3")),
 		),
@@ -132,22 +135,53 @@ func surgingAndBack() fault.Scenario {
 // surgingBesideABrokenOne loses a pod beside a surge to a revision that does not start. It comes back as it was, and so
 // does what the surge was for, without a restart.
 func surgingBesideABrokenOne() fault.Scenario {
-	stopped := surgingPodsAre("swept-0=app:1 swept-1=app:1 swept-1=broken:2-")
+	stopped := either( // a place where a creation was refused comes last
+		surgingPodsAre("swept-0=app:1 swept-1=app:1 swept-1=broken:2-"), surgingPodsAre("swept-0=app:1 swept-0=broken:2- swept-1=app:1"),
+	)
 	return fault.Scenario{
 		Name:  "surging loses a pod beside a broken one",
 		Share: 5,
-		Drive: func(ctx context.Context, e *fault.Env) error {
-			if err := steps(createSurging, patchSet(imagePatch("broken:2")), until("the broken pod beside the old one", stopped))(ctx, e); err != nil {
-				return err
-			}
-			pods, err := podsAtPlaces(ctx, e)
-			if err != nil {
-				return err
-			}
-			return steps(losePod(pods["swept-0=app:1"]), until("the pod that was lost, as it was", stopped), patchSet(imagePatch("app:1")))(ctx, e)
-		},
+		Drive: steps(
+			createSurging,
+			patchSet(imagePatch("broken:2")),
+			until("the broken pod beside the old one", stopped),
+			losePodBeside("broken:2"),
+			until("the pod that was lost, as it was", stopped),
+			patchSet(imagePatch("app:1")),
+		),
 		Ended:  surgingEnded,
 		AtRest: setHistoryIs("2=broken:2 3=app:1"),
+	}
+}
+
+// either returns nil if one of two steps does.
+func either(one, other step) step {
+	return func(ctx context.Context, e *fault.Env) error {
+		first := one(ctx, e)
+		if first == nil {
+			return nil
+		}
+		if err := other(ctx, e); err != nil {
+			return errors.Join(first, err)
+		}
+		return nil
+	}
+}
+
+// losePodBeside deletes a pod at another place than the pod with an image.
+func losePodBeside(image string) step {
+	place := func(pod *corev1.Pod) string { return cmp.Or(pod.Annotations[builder.PlaceAnnotation], pod.Name) }
+	return func(ctx context.Context, e *fault.Env) error {
+		pods, err := e.Client.CoreV1().Pods(e.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		with := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Spec.Containers[0].Image == image })
+		beside := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return with >= 0 && place(&pod) != place(&pods.Items[with]) })
+		if beside < 0 {
+			return fmt.Errorf("no pod is beside one with image %s", image)
+		}
+		return losePod(pods.Items[beside].Name)(ctx, e)
 	}
 }
 

@@ -52,7 +52,7 @@ func takenNames() (out []fault.Scenario) {
 			}
 			return e.Client.AppsV1().DaemonSets(e.Namespace).Delete(ctx, r.OwnerReferences[0].Name, metav1.DeleteOptions{})
 		}},
-		{by: "one that is terminating", collisions: 1, dying: true, change: func(_ context.Context, _ *fault.Env, r *appsv1.ControllerRevision) error {
+		{by: "itself, which is terminating", dying: true, change: func(_ context.Context, _ *fault.Env, r *appsv1.ControllerRevision) error {
 			r.Finalizers = []string{keeper}
 			return nil
 		}},
@@ -109,9 +109,9 @@ func (w taken) drive(ctx context.Context, e *fault.Env) error {
 	if err := patch(imagePatch("app:2"))(ctx, e); err != nil {
 		return err
 	}
-	if w.dying { // it is this parent's own, so that nothing is recorded before the caches show it
+	if w.dying { // it is used as long as it is there; its successor gets its name
 		e.Start(ctx)
-		return errors.Join(goneAround(ctx, e, obstacle.Name), letGo(ctx, e, obstacle.Name))
+		return errors.Join(rolledOut("app:2")(ctx, e), letGo(ctx, e, obstacle.Name))
 	}
 	// The caches do not show the obstacle, or the manager would go around it.
 	e.Faults.Rewind(revisionResource, without.ResourceVersion)
@@ -130,22 +130,6 @@ func (w taken) drive(ctx context.Context, e *fault.Env) error {
 		return err
 	}
 	return letGo(ctx, e, obstacle.Name)
-}
-
-// goneAround waits until app:2 is recorded under another name.
-func goneAround(ctx context.Context, e *fault.Env, taken string) error {
-	return e.Until(ctx, "a revision of app:2 beside "+taken, func(ctx context.Context) error {
-		all, err := revisionsOf(ctx, e)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(all, func(r appsv1.ControllerRevision) bool {
-			return r.Name != taken && strings.Contains(string(r.Data.Raw), "app:2")
-		}) {
-			return nil
-		}
-		return fmt.Errorf("%d revisions, and none", len(all))
-	})
 }
 
 // letGo takes away the finalizer that keeps the obstacle.
