@@ -93,6 +93,11 @@ installed: build ## run the end-to-end tests with each manager as a process of i
 calibrate: ## see that the checker finds what it must: upstream's bugs, ours with a line spoilt (about 12 minutes)
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh checker
 
+.PHONY: differential
+differential: ## run random programs beside upstream's controllers (SEEDS=300: three hours; FIRST=1)
+	@cd proof && go test -vet=off -count=1 -timeout 6h -v -ldflags '$(LDFLAGS)' ./differential \
+		-differential.seed=$(or $(FIRST),1) -differential.seeds=$(or $(SEEDS),10) -differential.steps=7
+
 .PHONY: bench
 bench: build ## run the benchmarks, side by side with upstream (BENCH=regexp, FULL=1: Workload with thousands of pods)
 	@cd proof && FULL='$(FULL)' go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m -ldflags '$(LDFLAGS)' ./bench/...

@@ -116,7 +116,7 @@ took compiling
 # the end. Packages that compute step back for them: a manager without CPU time looks like one with nothing to do.
 waits=$(go list -test -f '{{if .ForTest}}{{range .Deps}}{{if eq . "k8s.io/kubernetes/pkg/controlplane"}}{{$.ForTest}}{{end}}{{end}}{{end}}' \
 	./proof/... ./sandbox/... | sort -u | grep -v /proof/scenario/)
-first=("$module"/proof/{e2e,fault,e2e/composite,bench/composite})
+first=("$module"/proof/{e2e,fault,differential,e2e/composite,bench/composite})
 mapfile -t waiting < <(printf '%s\n' "${first[@]}" && grep -vxF "$(printf '%s\n' "${first[@]}")" <<<"$waits")
 mapfile -t computing < <(go list ./proof/... ./sandbox/... | grep -v /proof/scenario | grep -vxF "$(printf '%s\n' "${waiting[@]}")")
 stage scenarios -count=1 ./proof/scenario/... &

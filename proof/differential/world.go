@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,19 +44,29 @@ type world struct {
 
 	// cairn and upstream are the namespaces.
 	cairn, upstream string
-	nodes           int
 	workloads       []*workload
 	// programs are the steps so far, by the name of the workload.
 	programs map[string][]string
-	random   *rand.Rand
+	// claims are the claims of a workload at the last rest, by namespace and name.
+	claims map[string]map[types.UID]bool
+	random *rand.Rand
+	// reported are the workloads that were found to be worse. They are not compared again.
+	reported map[string]bool
 }
 
-// start creates so many workloads in both namespaces.
+// start creates the known workloads and so many others in both namespaces.
 func (w *world) start(ctx context.Context, n int) error {
-	w.programs = map[string][]string{}
+	w.programs, w.claims, w.reported = map[string][]string{}, map[string]map[types.UID]bool{}, map[string]bool{}
+	for i, name := range pools {
+		if err := w.label(ctx, fmt.Sprintf("node-%d", i), name); err != nil {
+			return err
+		}
+	}
+	w.workloads = known()
 	for i := range n {
-		made := newWorkload(fmt.Sprintf("w%d", i), w.random)
-		w.workloads = append(w.workloads, made)
+		w.workloads = append(w.workloads, newWorkload(fmt.Sprintf("w%d", i), w.random))
+	}
+	for _, made := range w.workloads {
 		w.programs[made.name] = []string{made.String()}
 		if err := w.apply(ctx, made); err != nil {
 			return err
@@ -63,53 +75,75 @@ func (w *world) start(ctx context.Context, n int) error {
 	return w.rest(ctx)
 }
 
-// step disturbs the nodes or takes one step of each program, and waits for rest.
+// step changes the label of a node or takes the next steps of each program, and waits for rest.
 func (w *world) step(ctx context.Context) error {
-	if w.random.IntN(4) == 0 {
-		if err := w.disturbNodes(ctx); err != nil {
-			return err
+	if len(w.workloads[0].script) == 0 && w.random.IntN(4) == 0 {
+		node, name := fmt.Sprintf("node-%d", w.random.IntN(len(pools))), []string{"", "a", "b"}[w.random.IntN(3)]
+		for _, each := range w.workloads {
+			w.programs[each.name] = append(w.programs[each.name], fmt.Sprintf("%s is in pool %q", node, name))
 		}
-		return w.rest(ctx)
+		return errors.Join(w.label(ctx, node, name), w.rest(ctx))
 	}
-	for _, each := range w.workloads {
+	var programs sync.WaitGroup
+	errs := make([]error, len(w.workloads))
+	for i, each := range w.workloads {
 		next := each.next(w.random)
-		w.programs[each.name] = append(w.programs[each.name], next.what)
-		err := w.apply(ctx, each)
-		if next.victims > 0 {
-			err = errors.Join(w.disturb(ctx, each, next, w.cairn), w.disturb(ctx, each, next, w.upstream))
-		}
-		if err != nil {
-			return err
+		programs.Go(func() { errs[i] = w.take(ctx, each, next) })
+		for _, s := range next {
+			w.programs[each.name] = append(w.programs[each.name], s.what)
 		}
 	}
-	return w.rest(ctx)
+	programs.Wait()
+	return errors.Join(errors.Join(errs...), w.rest(ctx))
 }
 
-// disturbNodes takes the label of a node away or gives it back. Nodes are not deleted: which pods would be lost depends
-// on the scheduler.
-func (w *world) disturbNodes(ctx context.Context) error {
-	node := &corev1.Node{}
-	name := fmt.Sprintf("node-%d", w.random.IntN(w.nodes))
-	for _, each := range w.workloads {
-		w.programs[each.name] = append(w.programs[each.name], "the label of "+name)
+// take takes steps that belong together.
+func (w *world) take(ctx context.Context, of *workload, steps []step) error {
+	for _, s := range steps {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(s.after):
+		}
+		if s.edit != nil {
+			s.edit(of)
+			if err := w.apply(ctx, of); err != nil {
+				return err
+			}
+		}
+		if s.node != "" {
+			if err := w.label(ctx, s.node, ""); err != nil {
+				return err
+			}
+		}
+		if s.victims > 0 {
+			if err := errors.Join(w.disturb(ctx, of, s, w.cairn), w.disturb(ctx, of, s, w.upstream)); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
+}
+
+// label puts a node into a pool, or into none. Nodes are not deleted: which pods would be lost depends on the
+// scheduler.
+func (w *world) label(ctx context.Context, node, name string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := w.Get(ctx, types.NamespacedName{Name: name}, node); err != nil {
+		var is corev1.Node
+		if err := w.Get(ctx, types.NamespacedName{Name: node}, &is); err != nil {
 			return err
 		}
-		if node.Labels[poolLabel] == "a" {
-			delete(node.Labels, poolLabel)
-		} else {
-			node.Labels[poolLabel] = "a"
+		if delete(is.Labels, poolLabel); name != "" {
+			is.Labels[poolLabel] = name
 		}
-		return w.Update(ctx, node)
+		return w.Update(ctx, &is)
 	})
 }
 
 // apply brings the manifest of a workload to both namespaces.
 func (w *world) apply(ctx context.Context, of *workload) error {
 	for _, namespace := range []string{w.cairn, w.upstream} {
-		want := of.object(namespace)
+		want := w.object(of, namespace)
 		err := w.Create(ctx, want)
 		if apierrors.IsAlreadyExists(err) {
 			err = w.update(ctx, of, namespace)
@@ -121,19 +155,29 @@ func (w *world) apply(ctx context.Context, of *workload) error {
 	return nil
 }
 
+// object is the manifest for one namespace, with a host port that no other workload has.
+func (w *world) object(of *workload, namespace string) client.Object {
+	port := 2 * slices.Index(w.workloads, of)
+	if namespace == w.cairn {
+		port++
+	}
+	return of.object(namespace, int32(20000+port))
+}
+
 func (w *world) update(ctx context.Context, of *workload, namespace string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		is := of.object(namespace)
+		want := w.object(of, namespace)
+		is := want.DeepCopyObject().(client.Object)
 		if err := w.Get(ctx, client.ObjectKeyFromObject(is), is); err != nil {
 			return err
 		}
 		switch is := is.(type) {
 		case *appsv1.DaemonSet:
-			is.Spec = of.object(namespace).(*appsv1.DaemonSet).Spec
+			is.Spec = want.(*appsv1.DaemonSet).Spec
 		case *appsv1.StatefulSet:
-			is.Spec = of.object(namespace).(*appsv1.StatefulSet).Spec
+			is.Spec = want.(*appsv1.StatefulSet).Spec
 		case *appsv1.ReplicaSet:
-			is.Spec = of.object(namespace).(*appsv1.ReplicaSet).Spec
+			is.Spec = want.(*appsv1.ReplicaSet).Spec
 		}
 		return w.Update(ctx, is)
 	})
@@ -241,9 +285,9 @@ func (w *world) versions(ctx context.Context) (string, error) {
 type state struct {
 	// available are the places with a pod that has been ready for minReadySeconds: nodes of a DaemonSet, names of other
 	// pods. updated are the places with such a pod of the image that the workload asks for. claims are the claims that are
-	// not terminating.
-	available, updated, claims int
-	pods                       string
+	// not terminating. kept are the claims that were there at the last rest, too.
+	available, updated, claims, kept int
+	pods                             string
 }
 
 // less reports what one state has less of than another one, empty for nothing.
@@ -252,7 +296,12 @@ func (s state) less(than state) string {
 	for _, c := range []struct {
 		what      string
 		has, want int
-	}{{"available pods", s.available, than.available}, {"updated pods", s.updated, than.updated}, {"claims", s.claims, than.claims}} {
+	}{
+		{"available pods", s.available, than.available},
+		{"updated pods", s.updated, than.updated},
+		{"claims", s.claims, than.claims},
+		{"claims of before", s.kept, than.kept},
+	} {
 		if c.has < c.want {
 			out = append(out, fmt.Sprintf("%d and not %d %s", c.has, c.want, c.what))
 		}
@@ -290,8 +339,10 @@ func (w *world) look(ctx context.Context, of *workload, namespace string) (state
 		return state{}, err
 	}
 	for i := range claims.Items {
-		if claims.Items[i].DeletionTimestamp == nil {
-			out.claims++
+		if claim := &claims.Items[i]; claim.DeletionTimestamp == nil {
+			if out.claims++; w.claims[namespace+"/"+of.name][claim.UID] {
+				out.kept++
+			}
 		}
 	}
 	return out, nil
@@ -299,10 +350,12 @@ func (w *world) look(ctx context.Context, of *workload, namespace string) (state
 
 // worse describes the workloads of which cairn has less than upstream. It waits as long as cairn may take.
 func (w *world) worse(ctx context.Context) ([]string, error) {
-	var found []string
 	for end := time.Now().Add(patience); ; {
-		found = found[:0]
+		found := map[string]string{}
 		for _, each := range w.workloads {
+			if w.reported[each.name] {
+				continue
+			}
 			ours, err := w.look(ctx, each, w.cairn)
 			if err != nil {
 				return nil, err
@@ -312,12 +365,15 @@ func (w *world) worse(ctx context.Context) ([]string, error) {
 				return nil, err
 			}
 			if less := ours.less(theirs); less != "" {
-				found = append(found, fmt.Sprintf("%s: %s\n  program: %s\n  cairn: %s\n  upstream: %s",
-					each.name, less, strings.Join(w.programs[each.name], "; "), ours.pods, theirs.pods))
+				found[each.name] = fmt.Sprintf("%s: %s\n  program: %s\n  cairn: %s\n  upstream: %s",
+					each.name, less, strings.Join(w.programs[each.name], "; "), ours.pods, theirs.pods)
 			}
 		}
 		if len(found) == 0 || time.Now().After(end) {
-			return found, nil
+			for name := range found {
+				w.reported[name] = true
+			}
+			return slices.Sorted(maps.Values(found)), w.remember(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -325,4 +381,22 @@ func (w *world) worse(ctx context.Context) ([]string, error) {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// remember keeps the claims of this rest.
+func (w *world) remember(ctx context.Context) error {
+	for _, namespace := range []string{w.cairn, w.upstream} {
+		for _, each := range w.workloads {
+			var claims corev1.PersistentVolumeClaimList
+			if err := w.List(ctx, &claims, client.InNamespace(namespace), client.MatchingLabels{"app": each.name}); err != nil {
+				return err
+			}
+			uids := map[types.UID]bool{}
+			for i := range claims.Items {
+				uids[claims.Items[i].UID] = true
+			}
+			w.claims[namespace+"/"+each.name] = uids
+		}
+	}
+	return nil
 }
