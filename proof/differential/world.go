@@ -28,8 +28,8 @@ import (
 
 const (
 	// quiet is how long no object changes before a world counts as at rest. No event marks rest: a rollout that is stuck
-	// does nothing.
-	quiet = 2 * time.Second
+	// does nothing. It is longer than slow pods need to get ready or to terminate.
+	quiet = 5 * time.Second
 	// atMost is how long a step may take until rest. A pod that fails again and again is never at rest.
 	atMost = 45 * time.Second
 	// patience is how long cairn may have less than upstream: some of its decisions wait a minute.
@@ -334,15 +334,14 @@ func (w *world) look(ctx context.Context, of *workload, namespace string) (state
 		text = append(text, fmt.Sprintf("%s on %q %s available=%t", pod.Name, pod.Spec.NodeName, pod.Spec.Containers[0].Image, available))
 	}
 	out.available, out.updated, out.pods = len(places), len(updated), strings.Join(text, "; ")
-	var claims corev1.PersistentVolumeClaimList
-	if err := w.List(ctx, &claims, client.InNamespace(namespace), client.MatchingLabels{"app": of.name}); err != nil {
+	claims, err := w.liveClaims(ctx, of, namespace)
+	if err != nil {
 		return state{}, err
 	}
-	for i := range claims.Items {
-		if claim := &claims.Items[i]; claim.DeletionTimestamp == nil {
-			if out.claims++; w.claims[namespace+"/"+of.name][claim.UID] {
-				out.kept++
-			}
+	out.claims = len(claims)
+	for uid := range claims {
+		if w.claims[namespace+"/"+of.name][uid] {
+			out.kept++
 		}
 	}
 	return out, nil
@@ -387,16 +386,27 @@ func (w *world) worse(ctx context.Context) ([]string, error) {
 func (w *world) remember(ctx context.Context) error {
 	for _, namespace := range []string{w.cairn, w.upstream} {
 		for _, each := range w.workloads {
-			var claims corev1.PersistentVolumeClaimList
-			if err := w.List(ctx, &claims, client.InNamespace(namespace), client.MatchingLabels{"app": each.name}); err != nil {
+			claims, err := w.liveClaims(ctx, each, namespace)
+			if err != nil {
 				return err
 			}
-			uids := map[types.UID]bool{}
-			for i := range claims.Items {
-				uids[claims.Items[i].UID] = true
-			}
-			w.claims[namespace+"/"+each.name] = uids
+			w.claims[namespace+"/"+each.name] = claims
 		}
 	}
 	return nil
+}
+
+// liveClaims are the UIDs of the claims of a workload that are not terminating.
+func (w *world) liveClaims(ctx context.Context, of *workload, namespace string) (map[types.UID]bool, error) {
+	var list corev1.PersistentVolumeClaimList
+	if err := w.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": of.name}); err != nil {
+		return nil, err
+	}
+	out := map[types.UID]bool{}
+	for i := range list.Items {
+		if claim := &list.Items[i]; claim.DeletionTimestamp == nil {
+			out[claim.UID] = true
+		}
+	}
+	return out, nil
 }
