@@ -253,10 +253,11 @@ func (c Claimed[C]) Relabel(ctx context.Context, from, to revision.Revision) err
 		if err == nil {
 			c.all[i] = out // what follows in this pass must not take it for one of the duplicate
 		}
-		return client.IgnoreNotFound(err)
+		return err
 	})
 	c.pass.NoteUnknownOutcome(err)
-	if apierrors.IsConflict(err) {
+	// A deleted child may have a successor that the cache does not show either.
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return fmt.Errorf("%w: %w", ownership.ErrStale, err)
 	}
 	return err

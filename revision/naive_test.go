@@ -125,6 +125,10 @@ func naive(r read, log []*entry) string {
 	slices.Sort(duplicates)
 
 	leaving := func(e *entry) bool { return e.Deleting && e.Err == nil }
+	own := func(e *entry) bool { return leaving(e) && e.Stamp.ParentUID == parentUID }
+	if update == nil {
+		update = newest(log, r.letter, own)
+	}
 	if update == nil {
 		update = newest(log, r.letter, leaving)
 	}

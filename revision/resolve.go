@@ -256,19 +256,22 @@ func stampedBy(parent ParentState, all []Revision) *Revision {
 	return found
 }
 
-// find returns the revision that is equivalent to the parent where no stamp proves one: E1 over all, then E2 over all,
-// then the answers of E3. live is newest first and has no duplicates.
+// find returns the revision that is equivalent to the parent where no stamp proves one. It applies E1 to all of them,
+// then E2, then the answers of E3. Under each rule, revisions that this parent has recorded come first, because its
+// children come from them. In an adopted one another release may have stored more or fewer fields. live is newest first
+// and has no duplicates.
 func find(parent ParentState, live []Revision, answers Answers) (*Revision, Rule) {
-	for _, want := range []Rule{RuleBytes, RuleNormal} {
+	own := func(r Revision) bool { return r.Stamp.ParentUID == parent.UID }
+	for _, rule := range []Rule{RuleBytes, RuleNormal, RuleServer} {
+		var found *Revision
 		for i, r := range live {
-			if Compare(parent.Snapshot, r.Snapshot) == want {
-				return &live[i], want
+			holds := Compare(parent.Snapshot, r.Snapshot) == rule || rule == RuleServer && answers[r.UID]
+			if holds && (found == nil || own(r) && !own(*found)) {
+				found = &live[i]
 			}
 		}
-	}
-	for i, r := range live {
-		if answers[r.UID] {
-			return &live[i], RuleServer
+		if found != nil {
+			return found, rule
 		}
 	}
 	return nil, RuleNone

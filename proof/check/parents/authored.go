@@ -23,10 +23,7 @@ func Authored() check.Kind {
 	set := func(o client.Object) *appsv1.StatefulSet { return as[appsv1.StatefulSet](o) }
 	k := StatefulSet()
 	k.Controller, k.Claims = "", check.Kind{}.Claims
-	k.Names = func(child, revision client.Object) bool {
-		hash := child.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
-		return hash != "" && hash == revision.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
-	}
+	k.Names = namesByHash
 	k.Named, k.Ordered, k.Alone, k.Starting, k.Lacks, k.Holds, k.Claimed, k.Outlives = nil, nil, nil, nil, nil, nil, nil, nil
 	k.Current, k.Update = nil, nil
 	k.Units, k.Returns = authoredUnits, true

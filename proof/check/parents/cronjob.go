@@ -30,12 +30,9 @@ import (
 // CronJob describes batch/v1 CronJobs.
 func CronJob() check.Kind {
 	return check.Kind{
-		Kind: kinds.CronJob,
-		Runs: &check.Runs{Of: scheduleOf, Run: runOf, Owner: ownerOf, Next: nextDue, Latest: latestDue},
-		Names: func(child, revision client.Object) bool {
-			hash := child.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
-			return hash != "" && hash == revision.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
-		},
+		Kind:     kinds.CronJob,
+		Runs:     &check.Runs{Of: scheduleOf, Run: runOf, Owner: ownerOf, Next: nextDue, Latest: latestDue},
+		Names:    namesByHash,
 		Labelled: func(child client.Object) bool { return child.GetLabels()[appsv1.ControllerRevisionHashLabelKey] != "" },
 		Number:   numberOf,
 		Snapshot: func(revision client.Object) (string, error) {

@@ -24,11 +24,8 @@ import (
 // DaemonSet describes apps/v1 DaemonSets.
 func DaemonSet() check.Kind {
 	return check.Kind{
-		Kind: kinds.DaemonSet,
-		Names: func(child, revision client.Object) bool {
-			hash := child.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey]
-			return hash != "" && hash == revision.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey]
-		},
+		Kind:  kinds.DaemonSet,
+		Names: namesByHash,
 		Labelled: func(child client.Object) bool {
 			return child.GetLabels()[appsv1.DefaultDaemonSetUniqueLabelKey] != ""
 		},

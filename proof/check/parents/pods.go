@@ -1,6 +1,7 @@
 package parents
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -37,6 +38,14 @@ func TemplateIn(r *appsv1.ControllerRevision) (corev1.PodTemplateSpec, error) {
 		return corev1.PodTemplateSpec{}, fmt.Errorf("revision %s: %w", r.Name, err)
 	}
 	return data.Spec.Template, nil
+}
+
+// namesByHash reports whether a child and a revision have the same hash label. A revision without one is known by its
+// name, which its children may have as their label already.
+func namesByHash(child, revision client.Object) bool {
+	label := appsv1.ControllerRevisionHashLabelKey
+	hash := child.GetLabels()[label]
+	return hash != "" && hash == cmp.Or(revision.GetLabels()[label], revision.GetName())
 }
 
 // numberOf and snapshotOf read the revisions of kinds whose history is that of a pod template.
