@@ -69,6 +69,12 @@ func SlowStart[T any](p *Pass, w Writes[T]) error {
 	return nil
 }
 
+// writeMemory is what is remembered of writes: the last failure of each, by its name, and how many batches there were.
+type writeMemory struct {
+	failed map[string]failure
+	tries  int
+}
+
 // failure is a write that failed: in which try, and when that was. refused is false if its outcome is unknown.
 type failure struct {
 	try     int

@@ -98,44 +98,25 @@ type Controller struct {
 }
 
 // memory is what is remembered of one parent from pass to pass. Losing it costs requests and nothing else. Only the
-// pass over the parent changes it, but for what is guarded by the controller's lock.
+// pass over the parent changes it, but for the fields that the controller's lock guards.
 type memory struct {
 	// running counts the passes that are under way, gone says that the parent was deleted. Guarded.
 	running int
 	gone    bool
 	// request is the request by which passes over it are asked for. Guarded.
 	request reconcile.Request
-	// statusVersion is the resourceVersion that our last write of the status made. waiting says that the last pass waits
-	// for a cache, writing that a status write is under way; wake then enqueues the parent for the last change of nothing
-	// but a status, which made the version woken. Guarded.
-	statusVersion    string
-	waiting, writing bool
-	wake             func()
-	woken            string
-	// failures counts the passes in a row that failed, waits those that waited for a cache, and conflicts those with
-	// [Pass.NoteConflict].
-	failures, waits, conflicts int
-	// resetAfter is how many failures there were when the back-off began anew, which was at resetAt.
-	resetAfter int
-	resetAt    time.Time
-	// failed holds, by name, the writes that failed last, and tries counts the batches. See [Writes].
-	failed map[string]failure
-	tries  int
-	// admission is what admission does to the children: see [Children.Make].
-	admission admission
 	// pauses are those of places whose children end by themselves: see [Pass.Pause]. Guarded.
 	pauses map[spot]pause
-	// statusAt is when the status was written last.
-	statusAt time.Time
-	events   budget
-	// progress is how far its rollout got, nil if it has no deadline or that is not known; invalid is what was said of the
-	// annotation.
-	progress *progress
-	invalid  string
-	// refused is the last undo that was not made.
-	refused *refusal
 	// series are its metrics. Guarded.
 	series series
+	// admission is what admission does to the children: see [Children.Make].
+	admission admission
+	events    budget
+
+	backoffMemory
+	statusMemory
+	writeMemory
+	rolloutMemory
 }
 
 // New returns a controller.

@@ -93,6 +93,16 @@ func IsOurs(reason, message string) bool {
 	return reason == invalidDeadline || parseProgress(reason, message) != nil
 }
 
+// rolloutMemory is what is remembered of a rollout.
+type rolloutMemory struct {
+	// progress is nil if the rollout has no deadline, or if its progress is not known.
+	progress *progress
+	// invalid is what was last said of the annotation of the deadline.
+	invalid string
+	// refused is the last undo that was not made.
+	refused *refusal
+}
+
 // progress is how far a rollout with a deadline got.
 type progress struct {
 	// revision is where it goes, done the most of each count that it had reached, and at when it reached that, in whole

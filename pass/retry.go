@@ -14,6 +14,16 @@ import (
 // RequeueAfter. So the delays are kept here: a failed pass has set its delay before the queue asks for it, and only a
 // pass that did all its work resets the back-off.
 
+// backoffMemory is what is remembered of the passes over a parent that did not do all their work.
+type backoffMemory struct {
+	// failures counts the passes in a row that failed, waits those that waited for a cache, and conflicts those with
+	// [Pass.NoteConflict].
+	failures, waits, conflicts int
+	// resetAfter is how many failures there were when the back-off began anew, which was at resetAt.
+	resetAfter int
+	resetAt    time.Time
+}
+
 // Options returns the options of a controller-runtime controller that this controller is the reconciler of, with so
 // many workers.
 func (c *Controller) Options(workers int) controller.Options {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -14,6 +15,19 @@ import (
 )
 
 // This file says which events enqueue a parent, and how soon.
+
+// statusMemory is what is remembered of the writes of a parent's status. All but statusAt is guarded by the
+// controller's lock.
+type statusMemory struct {
+	// statusVersion is the resourceVersion that our last write of the status made, and statusAt when that was.
+	statusVersion string
+	statusAt      time.Time
+	// waiting is true if the last pass waits for a cache, writing while a status write is under way. wake then enqueues the
+	// parent for the last change of nothing but a status. That change made the version woken.
+	waiting, writing bool
+	wake             func()
+	woken            string
+}
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 

@@ -47,7 +47,7 @@ func (f *factory) finalizer(ctx context.Context, policy *v1alpha1.HistoryPolicy,
 	}
 	target := &v1alpha1.HistoryPolicy{}
 	target.Name = policy.Name
-	err = f.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
+	err = f.manager.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("set the finalizer of HistoryPolicy %s: %w", policy.Name, err)
 	}
@@ -101,7 +101,7 @@ func wrote(policy types.UID, o client.Object) bool {
 // remove deletes all revisions that the policy has made, and then takes the finalizer away.
 func (f *factory) remove(ctx context.Context, policy *v1alpha1.HistoryPolicy) error {
 	var found appsv1.ControllerRevisionList // past the cache: one that it does not show would stay
-	if err := f.live.List(ctx, &found, client.MatchingLabels{v1alpha1.PolicyLabel: revision.LabelValue(policy.Name)}); err != nil {
+	if err := f.manager.live.List(ctx, &found, client.MatchingLabels{v1alpha1.PolicyLabel: revision.LabelValue(policy.Name)}); err != nil {
 		return err
 	}
 	var errs []error
@@ -110,7 +110,7 @@ func (f *factory) remove(ctx context.Context, policy *v1alpha1.HistoryPolicy) er
 		if !wrote(policy.UID, r) {
 			continue
 		}
-		err := f.client.Delete(ctx, r, client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
+		err := f.manager.client.Delete(ctx, r, client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("delete revision %s/%s: %w", r.Namespace, r.Name, err))
 		}
@@ -119,7 +119,7 @@ func (f *factory) remove(ctx context.Context, policy *v1alpha1.HistoryPolicy) er
 		return err
 	}
 	current := &v1alpha1.HistoryPolicy{}
-	if err := f.live.Get(ctx, client.ObjectKeyFromObject(policy), current); err != nil || current.UID != policy.UID {
+	if err := f.manager.live.Get(ctx, client.ObjectKeyFromObject(policy), current); err != nil || current.UID != policy.UID {
 		return client.IgnoreNotFound(err)
 	}
 	return f.finalizer(ctx, current, false)

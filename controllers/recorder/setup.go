@@ -48,7 +48,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *hosting.Host, as Accou
 		return fmt.Errorf("ask the API server for its schemas: %w", err)
 	}
 	own := &hosting.Host{Server: shared.Server, Workers: shared.Workers, Recorder: mgr.GetEventRecorder("history-recorder")}
-	f := &factory{Host: own, client: mgr.GetClient(), live: mgr.GetAPIReader(), revisions: mgr.GetCache(), schemas: asker.OpenAPIV3()}
+	f := &factory{Host: own, manager: manager{mgr.GetClient(), mgr.GetAPIReader(), mgr.GetCache()}, schemas: asker.OpenAPIV3()}
 	return hosting.Supervise(mgr, own, hosting.Kind[*v1alpha1.HistoryPolicy]{
 		Name: Name, Noun: "recorder", Known: discloses,
 		Build: func(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
@@ -86,12 +86,15 @@ type factory struct {
 	// Host reads what is recorded, with the rights of the policy's account.
 	*hosting.Host
 
-	// client writes, and reads policies and revisions from a cache; live reads past it. Both have the manager's rights.
+	manager manager
+	schemas openapi.Client
+}
+
+// manager reads policies and revisions, and writes, with the manager's rights.
+type manager struct {
 	client client.Client
 	live   client.Reader
-	// revisions is the cache that they are in.
-	revisions cache.Cache
-	schemas   openapi.Client
+	cache  cache.Cache
 }
 
 // as returns a factory that reads what is recorded from another server.
@@ -133,7 +136,7 @@ func (f *factory) build(ctx context.Context, policy *v1alpha1.HistoryPolicy) (*h
 		return nil, err
 	}
 	var all v1alpha1.HistoryPolicyList
-	if err := f.client.List(ctx, &all); err != nil {
+	if err := f.manager.client.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("list policies: %w", err)
 	}
 	if other := overlapping(policy, all.Items); other != nil {
@@ -177,7 +180,7 @@ func (f *factory) fields(of watching.Resource, out *described) error {
 // by [ownership.NewConsistencyStoreFor]. It leaves the policy's finalizer and its conditions alone: they are the
 // supervisor's. Errors are those of [hosting.Build].
 func Build(ctx context.Context, h *hosting.Host, policy *v1alpha1.HistoryPolicy) (*hosting.Controller, error) {
-	f := &factory{Host: h, client: h.Client, live: h.Live, revisions: h.Cache}
+	f := &factory{Host: h, manager: manager{h.Client, h.Live, h.Cache}}
 	return f.recording(ctx, policy)
 }
 
@@ -205,7 +208,7 @@ func (f *factory) controller(ctx context.Context, s *settings) (*hosting.Control
 	sources := []source.Source{
 		source.Func(r.counts.run),
 		&watching.Events{Cache: f.Cache, Object: s.newParent(), Handler: r.parentEvents()},
-		&watching.Events{Cache: f.revisions, Object: &appsv1.ControllerRevision{}, Handler: r.ChildEvents(parents.Router())},
+		&watching.Events{Cache: f.manager.cache, Object: &appsv1.ControllerRevision{}, Handler: r.ChildEvents(parents.Router())},
 	}
 	if s.namespaces != nil && s.resource.Namespaced {
 		namespace := &unstructured.Unstructured{}
@@ -230,7 +233,7 @@ func (f *factory) consistency(ctx context.Context, s *settings) (*ownership.Cons
 		stores[resource] = shared.GetStore()
 		return nil
 	}
-	if err := add(f.revisions, history.AppsResource, &appsv1.ControllerRevision{}); err != nil {
+	if err := add(f.manager.cache, history.AppsResource, &appsv1.ControllerRevision{}); err != nil {
 		return nil, err
 	}
 	if err := add(f.Cache, s.resource.Resource.GroupResource(), s.newParent()); err != nil {
@@ -243,17 +246,17 @@ func (f *factory) consistency(ctx context.Context, s *settings) (*ownership.Cons
 func newReconciler(f *factory, s *settings, consistency *ownership.ConsistencyStore) *Reconciler {
 	r := &Reconciler{settings: s, factory: f}
 	format := s.format(r.authors.of)
-	live := past{revisions: f.live, objects: f.Live}
+	live := past{revisions: f.manager.live, objects: f.Live}
 	r.Controller = pass.New(pass.Config{
 		Kind: pass.Kind{
 			GVK: s.resource.Kind, Resource: s.resource.Resource.GroupResource(), New: s.newParent, NewList: s.resource.NewList,
 			ClusterScoped: !s.resource.Namespaced, Selector: format.Selector,
 		},
-		Client: f.client, Live: live, Cache: f.Cache, Consistency: consistency, Recorder: f.Recorder, Clock: f.Clock, Run: r.pass,
+		Client: f.manager.client, Live: live, Cache: f.Cache, Consistency: consistency, Recorder: f.Recorder, Clock: f.Clock, Run: r.pass,
 	})
-	r.counts = newCounts(f.client, f.Clock, s.policy)
+	r.counts = newCounts(f.manager.client, f.Clock, s.policy)
 	r.log = history.New(format, history.Options{
-		Client: f.client, Live: live, Lists: f.revisions, Indexed: true, Mine: mine, Consistency: consistency,
+		Client: f.manager.client, Live: live, Lists: f.manager.cache, Indexed: true, Mine: mine, Consistency: consistency,
 		Reread: func(fresh client.Object) { r.authors.note(fresh, s.target) },
 	})
 	r.OnForget(r.log.Forget)
