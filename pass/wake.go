@@ -22,8 +22,8 @@ type statusMemory struct {
 	// statusVersion is the resourceVersion that our last write of the status made, and statusAt when that was.
 	statusVersion string
 	statusAt      time.Time
-	// waiting is true if the last pass waits for a cache, writing while a status write is under way. wake then enqueues the
-	// parent for the last change of nothing but a status. That change made the version woken.
+	// waiting is true if the last pass waits for a cache, writing while a status write is under way. wake then enqueues
+	// the parent for the last change of nothing but a status. That change made the version woken.
 	waiting, writing bool
 	wake             func()
 	woken            string

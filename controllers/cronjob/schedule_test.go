@@ -134,3 +134,23 @@ func TestSchedulesThatCannotBe(t *testing.T) {
 		t.Error("there is no 31st of February")
 	}
 }
+
+// TestDaylightSaving: a time that a day does not have is skipped, and a time that it has twice is served twice.
+func TestDaylightSaving(t *testing.T) {
+	s := scheduleOf(t, "30 2 * * *", "Europe/Berlin")
+	for from, want := range map[string][]string{
+		"2026-03-28T12:00:00Z": {"2026-03-30T00:30:00Z", "2026-03-31T00:30:00Z"},
+		"2026-10-24T12:00:00Z": {"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"},
+	} {
+		at, err := time.Parse(time.RFC3339, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range want {
+			at = s.Next(at)
+			if got := at.UTC().Format(time.RFC3339); got != want {
+				t.Errorf("after %s: got %s, want %s", from, got, want)
+			}
+		}
+	}
+}

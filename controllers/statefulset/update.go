@@ -156,7 +156,7 @@ func (p *planner) stays(i int) string {
 	case p.replaceable(s.pod):
 		return ""
 	case neverReady(s.pod):
-		return p.starting()
+		return starting(s.pod)
 	case p.reached(i):
 		return ""
 	default:
@@ -165,10 +165,14 @@ func (p *planner) stays(i int) string {
 }
 
 // starting says of a pod that was never ready and does not fail why it stays.
-func (p *planner) starting() string {
-	return fmt.Sprintf("it is starting, and is replaced once it is ready or fails; "+
+func starting(pod *corev1.Pod) string {
+	is := "it is starting"
+	if len(pod.Spec.SchedulingGates) > 0 {
+		is = fmt.Sprintf("its scheduling gate %s keeps it from starting", pod.Spec.SchedulingGates[0].Name)
+	}
+	return fmt.Sprintf("%s, and is replaced once it is ready or fails; "+
 		"delete it, or set the annotation %s to \"true\", to go on at once",
-		ReplaceNeverReadyAnnotation)
+		is, ReplaceNeverReadyAnnotation)
 }
 
 // policy is what [ReplaceNeverReadyAnnotation] says.

@@ -18,6 +18,10 @@ func waits(reason string) podOption {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{waitingFor(reason)} }
 }
 
+func gated(by string) podOption {
+	return func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: by}} }
+}
+
 func TestPlanRollout(t *testing.T) {
 	four := replicas(4)
 	for name, c := range map[string]struct {
@@ -111,6 +115,10 @@ func TestPlanRollout(t *testing.T) {
 		"it starts, at an edit":             {nil, []*corev1.Pod{pod(0, "a", stuck)}, nil, startsSays},
 		"it is being pulled":                {nil, []*corev1.Pod{pod(0, "a", pending, waits("ContainerCreating"))}, nil, startsSays},
 		"it waits for the scheduler":        {nil, []*corev1.Pod{pod(0, "a", pending)}, nil, startsSays},
+		"it is gated": {
+			nil, []*corev1.Pod{pod(0, "a", pending, gated("acme.dev/quota"))}, nil,
+			strings.Replace(startsSays, "it is starting", "its scheduling gate acme.dev/quota keeps it from starting", 1),
+		},
 		"it starts in mid-rollout":          {nil, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, nil, ""},
 		"it starts below the partition":     {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, nil, ""},
 		"it starts, at another edit":        {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "z", stuck)}, nil, startsSays},

@@ -96,6 +96,10 @@ func (s *Status) progress() string {
 	}
 	out := fmt.Sprintf("%d/%d %s updated, %d/%d available",
 		s.Updated, max(s.Rolled, s.Wanted), s.Children, s.Available, max(s.Total, s.Wanted))
+	if s.Wanted > 0 && s.Total > s.Wanted {
+		out = fmt.Sprintf("%d/%d %s updated, %d/%d available, %d exist",
+			min(s.Updated, s.Wanted), s.Wanted, s.Children, min(s.Available, s.Wanted), s.Wanted, s.Total)
+	}
 	if s.State == Done && s.kept > 0 {
 		out += "; " + s.Reason
 	}

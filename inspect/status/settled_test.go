@@ -303,3 +303,11 @@ func TestCountedPods(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadlineOfSurplusPods: the parent asks for 5 pods, and not for those that surge or terminate.
+func TestHeadlineOfSurplusPods(t *testing.T) {
+	s := &Status{Children: "pods", Wanted: 5, Total: 7, Rolled: 7, Updated: 2, Available: 6, State: InProgress}
+	if got, want := s.progress(), "2/5 pods updated, 5/5 available, 7 exist"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -178,9 +178,12 @@ func unready(pod *corev1.Pod) string {
 	if pod.Status.Phase == corev1.PodFailed {
 		return because("it has failed", "", pod.Status.Message)
 	}
-	c := Condition(pod)
-	if c == nil || c.Reason == "" && c.Message == "" {
+	switch c := Condition(pod); {
+	case c == nil || c.Reason == "" && c.Message == "" && len(pod.Status.ContainerStatuses) == 0:
 		return ""
+	case c.Reason == "" && c.Message == "": // the containers were ready when their kubelet reported last
+		return "its containers were ready, and node " + pod.Spec.NodeName + " is not"
+	default:
+		return because("it is not ready", c.Reason, c.Message)
 	}
-	return because("it is not ready", c.Reason, c.Message)
 }

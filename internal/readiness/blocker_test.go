@@ -84,6 +84,13 @@ func TestBlocker(t *testing.T) {
 			Spec:   corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "example.com/dns"}}},
 			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{condition("example.com/dns", corev1.ConditionFalse, "NoRecord", "web has no address")}},
 		},
+		"its containers were ready, and node n1 is not": {
+			Spec: corev1.PodSpec{NodeName: "n1"},
+			Status: corev1.PodStatus{
+				Conditions:        []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionFalse, "", "")},
+				ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Ready: true, State: running.State}},
+			},
+		},
 		"it is not ready: ContainersNotReady: containers with unready status: [main]": {
 			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{unready}},
 		},
