@@ -2,15 +2,19 @@ package e2e
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -22,11 +26,11 @@ import (
 //go:embed testdata/created.yaml
 var charts string
 
-// TestCreatedObjects compares the pods, claims and revisions that cairn creates, field by field, with those that
+// TestCreatedObjects compares the pods, claims, revisions and Jobs that cairn creates, field by field, with those that
 // kube-controller-manager creates from the same manifests.
 func TestCreatedObjects(t *testing.T) {
 	e := newEnv(t)
-	kinds := []string{"daemonset", "statefulset", "replicaset", "replicationcontroller"}
+	kinds := []string{"daemonset", "statefulset", "replicaset", "replicationcontroller", "cronjob"}
 	theirs := *e
 	theirs.namespace = sandboxtest.Namespace(t, e.sandbox)
 	theirs.seen = theirs.namespace
@@ -54,6 +58,10 @@ func (e *env) createCharts() map[string]string {
 		parents = append(parents, o)
 	}
 	for _, o := range parents {
+		if o.GetKind() == "CronJob" {
+			e.missed(o)
+			continue
+		}
 		e.eventually("the pods of "+o.GetName(), func() error {
 			must(e, e.Get(e.Context(), client.ObjectKeyFromObject(o), o))
 			status, _, _ := unstructured.NestedMap(o.Object, "status")
@@ -71,14 +79,16 @@ func (e *env) createCharts() map[string]string {
 	}
 	out := map[string]string{}
 	for _, gvk := range []metav1.TypeMeta{
-		{APIVersion: "v1", Kind: "PodList"}, {APIVersion: "v1", Kind: "PersistentVolumeClaimList"}, {APIVersion: "apps/v1", Kind: "ControllerRevisionList"},
+		{APIVersion: "v1", Kind: "PodList"}, {APIVersion: "v1", Kind: "PersistentVolumeClaimList"},
+		{APIVersion: "apps/v1", Kind: "ControllerRevisionList"}, {APIVersion: "batch/v1", Kind: "JobList"},
 	} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk.GroupVersionKind())
 		must(e, e.List(e.Context(), list, client.InNamespace(e.namespace)))
 		for i := range list.Items {
-			key, text := e.look(&list.Items[i])
-			out[key] += text // pods of one parent that differ in their names only are compared together
+			if key, text := e.look(&list.Items[i]); key != "" {
+				out[key] += text // pods of one parent that differ in their names only are compared together
+			}
 		}
 	}
 	for key, text := range out {
@@ -89,6 +99,27 @@ func (e *env) createCharts() map[string]string {
 	return out
 }
 
+// missed has a suspended CronJob start the Job of a minute that it has missed, and then suspends it again.
+func (e *env) missed(o *unstructured.Unstructured) {
+	e.Helper()
+	last := metav1.NewTime(time.Now().Add(-3 * time.Minute))
+	must(e, unstructured.SetNestedField(o.Object, last.UTC().Format(time.RFC3339), "status", "lastScheduleTime"))
+	must(e, e.Status().Update(e.Context(), o))
+	suspend := func(suspended bool) {
+		patch := fmt.Sprintf(`{"spec":{"suspend":%t}}`, suspended)
+		must(e, e.Patch(e.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	suspend(false)
+	e.eventually("a Job of "+o.GetName(), func() error {
+		var jobs batchv1.JobList
+		if must(e, e.List(e.Context(), &jobs, client.InNamespace(e.namespace))); len(jobs.Items) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	suspend(true)
+}
+
 // random matches the random suffixes of token volumes, and the numbers of nodes.
 var random = regexp.MustCompile(`\b(kube-api-access|node)-[a-z0-9]+\b`)
 
@@ -96,6 +127,9 @@ var random = regexp.MustCompile(`\b(kube-api-access|node)-[a-z0-9]+\b`)
 func (e *env) look(o *unstructured.Unstructured) (key, text string) {
 	e.Helper()
 	owner := metav1.GetControllerOf(o)
+	if owner != nil && (owner.Kind == "Job" || owner.Kind == "CronJob" && o.GetKind() == "ControllerRevision") {
+		return "", "" // they are the Job controller's; upstream has none
+	}
 	name := o.GetName()
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
@@ -128,6 +162,17 @@ func (e *env) look(o *unstructured.Unstructured) (key, text string) {
 			name = owner.Name + "-*" // cairn's names of daemon pods are not random: docs/differences.md
 			o.SetName(name)
 		}
+	case "Job":
+		name = owner.Name + "-*" // the minute
+		o.SetName(name)
+		unstructured.RemoveNestedField(o.Object, "spec", "selector")
+		for _, path := range [][]string{{"metadata"}, {"spec", "template", "metadata"}} {
+			for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"} {
+				unstructured.RemoveNestedField(o.Object, append(path, "labels", label)...) // the API server's
+			}
+		}
+		unstructured.RemoveNestedField(o.Object, "metadata", "labels", "controller-revision-hash") // docs/differences.md
+		unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp")
 	case "PersistentVolumeClaim":
 		unstructured.RemoveNestedField(o.Object, "spec", "volumeName")
 	}
