@@ -29,7 +29,7 @@ func (r *reconciler[P]) pass(ctx context.Context, p *pass.Pass) error {
 func (r *reconciler[P]) row(ctx context.Context, p *pass.Pass, o *observed) pass.Row[*plan] {
 	return pass.Row[*plan]{
 		Log: r.log, Entries: o.entries, Limit: r.limit(o.parent.(P)), Children: o.families,
-		Plan: func(recorded *pass.Recorded, altered func(client.Object) bool) (*plan, error) {
+		Plan: func(recorded *pass.Recorded, altered pass.Altered) (*plan, error) {
 			f, err := r.facts(ctx, o, recorded)
 			if err != nil {
 				return nil, err

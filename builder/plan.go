@@ -28,7 +28,7 @@ type facts struct {
 	// applied are the children that belong to no revision, in the same order.
 	applied []application
 	// altered reports whether admission altered a child, which is not replaced then. Nil means no.
-	altered func(child client.Object) bool
+	altered pass.Altered
 	// failed is [pass.Pass.Failed] for a child of that kind and name. Nil means that nothing failed.
 	failed func(rule int, child client.Object) int
 }

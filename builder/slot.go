@@ -133,7 +133,7 @@ func (p *planner) visit(s *slot) {
 	p.units = append(p.units, u)
 }
 
-func (f *facts) isAltered(c *owned) bool { return f.altered != nil && f.altered(c.object) }
+func (f *facts) isAltered(c *owned) bool { return f.altered != nil && f.altered(c.object, f.update) }
 
 // running plans the deletion of children that have failed, and returns the others.
 func (p *planner) running(children []*owned) []*owned {
@@ -164,7 +164,7 @@ func (p *planner) keepOne(s *slot, children []*owned) *rollout.Instance {
 			reason = fmt.Sprintf("it comes from revision %s, which is not wanted any more, and %s is at %s as well",
 				c.revision, keep.object.GetName(), s.name)
 		}
-		if p.update != "" && !p.isAltered(c) && !p.isAltered(keep) && (!p.strategy.Paused || c.revision == keep.revision) {
+		if p.update != "" && p.isAltered(c) == p.isAltered(keep) && (!p.strategy.Paused || c.revision == keep.revision) {
 			p.Deletes = append(p.Deletes, deletion{child: c, reason: reason})
 		}
 	}

@@ -93,7 +93,7 @@ func TestTheHalfWayChildGoesFirst(t *testing.T) {
 func TestASurgeThatAdmissionAlters(t *testing.T) {
 	for places, want := range map[string]string{"1,9- 1 1": "", "1,9 1 1": "-c0-1", "9 1 1": "+c1-2:2", "9- 1 1": "+c1-2:2"} {
 		f := picture(Strategy{MaxSurge: 1}, places)
-		f.altered = func(child client.Object) bool { return child.GetName() == nameAt("c0", "9") }
+		f.altered = func(child client.Object, _ string) bool { return child.GetName() == nameAt("c0", "9") }
 		if got := makePlan(f).does(); got != want {
 			t.Errorf("%s: %q, want %q", places, got, want)
 		}

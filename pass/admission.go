@@ -22,14 +22,19 @@ import (
 
 // This file detects children that admission alters. Controllers recognize a child by its owner and its labels. If
 // admission strips one of these, the controller would replace the child, and each replacement as well, without end. So
-// an altered child is not replaced until a dry run shows that admission has stopped. All other children are.
+// an altered child of the update revision is not replaced until a dry run shows that admission has stopped. All other
+// children are: those that admission has not altered, and those that were made from an earlier revision.
 
 // blindAfter is how long a controller believes what it saw last if the dry runs are refused, by a full quota for
 // example. Then it replaces one child to find out.
 const blindAfter = 5 * time.Minute
 
-// trialEvery is how often a controller asks whether admission still alters children.
-const trialEvery = time.Minute
+// firstTrial and trialEvery are the first and the longest wait before a controller asks again whether admission alters
+// children. The wait doubles with each trial that was altered.
+const firstTrial, trialEvery = time.Second, time.Minute
+
+// mostWrong limits how often wrong answers double the longest wait.
+const mostWrong = 2
 
 // AlteredError describes how admission alters a child. If Lost is true, the parent cannot own the child, which was
 // deleted or not created.
@@ -72,23 +77,49 @@ func lost(err error) bool {
 
 // admission is the memory of what admission does to the children of one parent. Guarded.
 type admission struct {
-	// lost are the errors and times of children that were lost when they were created, by place.
+	// lost are the errors of children that were lost when they were created, by place.
 	lost map[string]alteration
-	// kept are the altered children that exist, with the time of their creation or last trial.
-	kept map[types.UID]time.Time
-	// tried is the result and time of the last trial, and seen is when a child was altered last, a dry run's included.
-	// blind means that the API server refused the last trial, and tried has an earlier result. wrong counts the
-	// children that were altered a moment after a trial with the opposite result: a dry run has no name, and a policy
-	// may match one.
+	// kept are the suspects: see [Pass.suspects]. Each has the time of its creation or last trial, and an error if it was
+	// altered.
+	kept map[types.UID]alteration
+	// tried is the result of the last trial, and seen is when a child was altered last, a dry run's included. blind means
+	// that the API server refused the last trial, and tried has an earlier result. wrong counts the children that were
+	// altered a moment after a trial with the opposite result. A dry run has no name, and a policy may match names.
 	tried alteration
 	seen  time.Time
 	blind bool
 	wrong int
+	// update is the update revision of the last pass.
+	update *revision.Revision
 }
 
+// alteration is what admission did to a child, or to the dry run for one.
 type alteration struct {
 	err error
 	at  time.Time
+	// revision is the label value of the revision that the child was made from. If that is not known, it is the update
+	// revision when the child was seen first, because the child cannot come from a later revision. Trials have none.
+	revision string
+	// times counts the trials with that result, one after the other.
+	times int
+}
+
+// due is how long the next trial must wait.
+func (a alteration) due(now time.Time) time.Duration {
+	every := trialEvery
+	if a.err != nil {
+		every = min(firstTrial<<min(a.times, 10), trialEvery)
+	}
+	return a.at.Add(every).Sub(now)
+}
+
+// again is the alteration that a further trial has found.
+func (a alteration) again(err error, now time.Time, from string) alteration {
+	times := 0
+	if err != nil && a.err != nil && a.revision == from {
+		times = a.times + 1
+	}
+	return alteration{err, now, from, times}
 }
 
 // Make creates the child of a place: see [ownership.Writer.Create]. intact returns an [AlteredError] if admission
@@ -98,7 +129,8 @@ type alteration struct {
 func (ch *Children[C]) Make(
 	ctx context.Context, p *Pass, place string, child C, ours func(found client.Object) bool, intact func(made C) error,
 ) (ownership.Creation, error) {
-	if err := ch.wouldBeLost(ctx, p, place, child, intact); err != nil {
+	from := child.GetLabels()[ch.Label]
+	if err := ch.wouldBeLost(ctx, p, place, from, child, intact); err != nil {
 		return 0, err
 	}
 	how, err := ch.Create(ctx, p.Parent, child, ours)
@@ -106,7 +138,7 @@ func (ch *Children[C]) Make(
 		return how, err
 	}
 	altered := intact(child)
-	p.admitted(place, child.GetUID(), altered)
+	p.admitted(place, from, child.GetUID(), altered)
 	if !lost(altered) {
 		return how, altered
 	}
@@ -138,7 +170,7 @@ func (ch *Children[C]) removeLost(ctx context.Context, p *Pass, made C, intact f
 
 // wouldBeLost returns the [AlteredError] that a new child would get. It makes a dry run only after a child of the
 // parent was lost. If the dry run is refused, by a quota for example, the creation itself gives the answer.
-func (ch *Children[C]) wouldBeLost(ctx context.Context, p *Pass, place string, child C, intact func(made C) error) error {
+func (ch *Children[C]) wouldBeLost(ctx context.Context, p *Pass, place, from string, child C, intact func(made C) error) error {
 	p.controller.mu.Lock()
 	all := p.memory.admission.lost
 	maps.DeleteFunc(all, func(_ string, a alteration) bool { return p.Now().Sub(a.at) > 10*trialEvery }) // not wanted any more
@@ -147,21 +179,21 @@ func (ch *Children[C]) wouldBeLost(ctx context.Context, p *Pass, place string, c
 	switch {
 	case never:
 		return nil
-	case known.err != nil && p.Now().Sub(known.at) < trialEvery:
+	case known.err != nil && known.revision == from && known.due(p.Now()) > 0:
 		return known.err
 	}
 	trial := child.DeepCopyObject().(C)
 	if ch.Client.Create(ctx, trial, client.DryRunAll) == nil {
 		if altered := intact(trial); lost(altered) {
-			p.admitted(place, "", altered)
+			p.admitted(place, from, "", altered)
 			return altered
 		}
 	}
 	return nil
 }
 
-// admitted remembers what admission did to a new child.
-func (p *Pass) admitted(place string, uid types.UID, altered error) {
+// admitted remembers what admission did to a new child, which was to be of the revision from.
+func (p *Pass) admitted(place, from string, uid types.UID, altered error) {
 	p.controller.mu.Lock()
 	defer p.controller.mu.Unlock()
 	m := &p.memory.admission
@@ -172,83 +204,120 @@ func (p *Pass) admitted(place string, uid types.UID, altered error) {
 		if m.lost == nil {
 			m.lost = map[string]alteration{}
 		}
-		m.lost[place] = alteration{altered, p.Now()}
+		m.lost[place] = m.lost[place].again(altered, p.Now(), from)
 	default:
 		if m.kept == nil {
-			m.kept = map[types.UID]time.Time{}
+			m.kept = map[types.UID]alteration{}
 		}
 		if m.tried.err == nil && p.Now().Sub(m.tried.at) < trialEvery {
 			m.wrong++
 		}
-		m.kept[uid], m.tried, m.seen, m.blind = p.Now(), alteration{altered, p.Now()}, p.Now(), false
+		m.kept[uid] = alteration{altered, p.Now(), from, 0}
+		m.tried, m.seen, m.blind = alteration{altered, p.Now(), "", m.tried.times}, p.Now(), false
 	}
 }
 
-// suspects returns the children that admission may have altered, the least recently tried first: those whose label
-// names none of the known revisions, and those that were altered when they were created. The memory forgets children
-// that no longer exist.
-func (p *Pass) suspects(families []Family, known []revision.Revision) []client.Object {
+// updateTo forgets the trials if the update revision is another one than in the last pass. If it has the same content,
+// under another name, the children of the earlier one are of this one.
+func (m *admission) updateTo(families []Family, update *revision.Revision) {
+	was := m.update
+	if m.update = update; was == nil || update == nil || was.Hash == update.Hash {
+		return
+	}
+	if was.Snapshot == nil || update.Snapshot == nil || revision.Compare(was.Snapshot, update.Snapshot) == revision.RuleNone {
+		m.tried, m.wrong, m.blind = alteration{}, 0, false
+		return
+	}
+	for _, f := range families {
+		for uid, a := range m.kept {
+			if a.revision == f.value(*was) {
+				a.revision = f.value(*update)
+				m.kept[uid] = a
+			}
+		}
+	}
+}
+
+// suspects returns the children that admission may have altered, the least recently tried first. The label of such a
+// child names none of the known revisions, or the child was altered when it was created. The memory forgets children
+// that no longer exist, and the trials for another revision than update.
+func (p *Pass) suspects(families []Family, known []revision.Revision, update *revision.Revision) []client.Object {
 	p.controller.mu.Lock()
 	defer p.controller.mu.Unlock()
-	m, kept := &p.memory.admission, map[types.UID]time.Time{}
+	m, kept := &p.memory.admission, map[types.UID]alteration{}
+	m.updateTo(families, update)
 	var out []client.Object
 	for _, f := range families {
-		out = append(out, f.suspects(known, func(child client.Object) bool {
-			at, altered := m.kept[child.GetUID()]
-			if altered {
-				kept[child.GetUID()] = at
+		for _, child := range f.suspects(known, func(child client.Object) bool { return m.kept[child.GetUID()].err != nil }) {
+			a, seen := m.kept[child.GetUID()]
+			if !seen && update != nil {
+				a.revision = f.value(*update)
 			}
-			return altered
-		})...)
+			kept[child.GetUID()] = a
+			out = append(out, child)
+		}
 	}
 	m.kept = kept
 	slices.SortStableFunc(out, func(a, b client.Object) int {
-		return cmp.Or(kept[a.GetUID()].Compare(kept[b.GetUID()]), cmp.Compare(a.GetName(), b.GetName()))
+		return cmp.Or(kept[a.GetUID()].at.Compare(kept[b.GetUID()].at), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return out
 }
 
-// held are the suspects that are not replaced after a trial: all suspects. If the API server refuses dry runs, only the
-// suspects that were altered when they were created or tried.
-func (p *Pass) held(suspects []client.Object) map[types.UID]bool {
+// Altered reports whether admission has altered a child that comes from the revision that wanted names, and would alter
+// its replacement as well. Such a child is not replaced by a child of the same revision.
+type Altered func(child client.Object, wanted string) bool
+
+// held returns which of the suspects are not replaced after a trial: all that may come from the wanted revision. If the
+// API server refuses dry runs, only the suspects that were altered when they were created or tried.
+func (p *Pass) held(suspects []client.Object) Altered {
 	p.controller.mu.Lock()
 	defer p.controller.mu.Unlock()
-	m, out := &p.memory.admission, make(map[types.UID]bool, len(suspects))
+	m, of := &p.memory.admission, make(map[types.UID]string, len(suspects))
 	for _, o := range suspects {
-		_, altered := m.kept[o.GetUID()]
-		out[o.GetUID()] = altered || !m.blind
+		if a := m.kept[o.GetUID()]; a.err != nil || !m.blind {
+			of[o.GetUID()] = a.revision
+		}
 	}
-	return out
+	return func(child client.Object, wanted string) bool {
+		from, held := of[child.GetUID()]
+		return held && from == wanted
+	}
 }
 
-// Trial asks by a dry run whether admission would alter the replacement of a suspect: see [Row]. It asks once a minute
-// at most, and every 16 minutes after several wrong answers. child is the replacement, without a name. intact returns
-// an [AlteredError] if admission altered it. If the API server refuses the dry run, the last result remains for five
-// minutes, for the children that were altered.
+// Trial asks by a dry run whether admission would alter the replacement of a suspect: see [Row]. It asks after 1, 2, 4
+// seconds and so on, once a minute at most, and every four minutes after wrong answers. child is the replacement,
+// without a name. intact returns an [AlteredError] if admission altered it. If the API server refuses the dry run, the
+// last result remains for five minutes, for the children that were altered.
 func (ch *Children[C]) Trial(ctx context.Context, p *Pass, suspect client.Object, child C, intact func(made C) error) error {
 	m := &p.memory.admission // no child is being created
-	if left := m.tried.at.Add(trialEvery << min(m.wrong, 4)).Sub(p.Now()); left > 0 {
+	if left := m.tried.due(p.Now()) + trialEvery*(1<<min(m.wrong, mostWrong)-1); left > 0 {
 		if m.tried.err != nil {
 			p.RequeueAfter(left)
 		}
 		return m.tried.err
 	}
 	err := ch.Client.Create(ctx, child, client.DryRunAll)
-	m.tried.at, m.blind = p.Now(), err != nil
-	switch {
+	altered := m.tried.err
+	switch m.blind = err != nil; {
 	case !m.blind:
-		m.tried.err = intact(child)
+		altered = intact(child)
 	case p.Now().Sub(m.seen) > blindAfter:
-		m.tried.err = nil
+		altered = nil
 		log.FromContext(ctx).V(1).Info("Admission cannot be tried", "refused", err.Error())
 	}
+	m.tried = m.tried.again(altered, p.Now(), "")
 	switch {
-	case m.tried.err == nil:
-		m.kept = nil
+	case altered == nil:
+		for uid, a := range m.kept {
+			a.err = nil
+			m.kept[uid] = a
+		}
 		return nil
 	case !m.blind:
-		m.kept[suspect.GetUID()], m.seen = p.Now(), p.Now()
+		m.kept[suspect.GetUID()] = alteration{altered, p.Now(), m.kept[suspect.GetUID()].revision, 0}
+		m.seen = p.Now()
 	}
-	p.RequeueAfter(trialEvery)
-	return m.tried.err
+	p.RequeueAfter(m.tried.due(p.Now()))
+	return altered
 }

@@ -44,6 +44,9 @@ type Children[C client.Object] struct {
 	Label  string
 	ByName bool
 
+	// Known reports whether something else than Label tells from which revision a child comes. Optional.
+	Known func(parent client.Object, child C) bool
+
 	// Fresh compares the cached children with the API server: see [Children.Confirm].
 	Fresh *ownership.Confirmer
 
@@ -225,7 +228,8 @@ func (c Claimed[C]) suspects(known []revision.Revision, altered func(client.Obje
 	}
 	var out []client.Object
 	for _, child := range c.all {
-		strange := c.children.Label != "" && !names[child.GetLabels()[c.children.Label]]
+		strange := c.children.Label != "" && !names[child.GetLabels()[c.children.Label]] &&
+			(c.children.Known == nil || !c.children.Known(c.pass.Parent, child))
 		if child.GetDeletionTimestamp() == nil && (altered(child) || strange) {
 			out = append(out, child)
 		}

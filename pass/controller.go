@@ -100,6 +100,11 @@ type Controller struct {
 // memory is what is remembered of one parent from pass to pass. Losing it costs requests and nothing else. Only the
 // pass over the parent changes it, but for the fields that the controller's lock guards.
 type memory struct {
+	backoffMemory
+	statusMemory
+	writeMemory
+	rolloutMemory
+
 	// running counts the passes that are under way, gone says that the parent was deleted. Guarded.
 	running int
 	gone    bool
@@ -112,11 +117,6 @@ type memory struct {
 	// admission is what admission does to the children: see [Children.Make].
 	admission admission
 	events    budget
-
-	backoffMemory
-	statusMemory
-	writeMemory
-	rolloutMemory
 }
 
 // New returns a controller.

@@ -60,7 +60,7 @@ type Row[P Plan] struct {
 	// Rename, if set, replaces the name of a duplicate revision in the status before children are relabelled.
 	Rename func(ctx context.Context, from, to revision.Revision) error
 	// Plan plans. It replaces no child that altered reports, and none at all if the update revision is not recorded.
-	Plan func(recorded *Recorded, altered func(child client.Object) bool) (P, error)
+	Plan func(recorded *Recorded, altered Altered) (P, error)
 	// Try asks whether admission would alter the replacement of suspect: see [Children.Trial]. tried is false if the plan
 	// knows of no replacement.
 	Try func(ctx context.Context, plan P, suspect client.Object) (tried bool, altered error)
@@ -102,7 +102,7 @@ func (w Row[P]) Run(ctx context.Context, p *Pass) error {
 // plan plans. If a child may have been altered by admission, it asks whether its replacement would be altered as well.
 // If so, the plan replaces no such child, and altered is the reason. err ends the pass.
 func (w Row[P]) plan(ctx context.Context, p *Pass, recorded *Recorded) (plan P, altered, err error) {
-	plan, err = w.Plan(recorded, func(client.Object) bool { return false })
+	plan, err = w.Plan(recorded, func(client.Object, string) bool { return false })
 	if err != nil || !plan.Writes() {
 		return plan, nil, err
 	}
@@ -110,15 +110,14 @@ func (w Row[P]) plan(ctx context.Context, p *Pass, recorded *Recorded) (plan P, 
 	if recorded.Update != nil {
 		known = append(slices.Clip(known), *recorded.Update)
 	}
-	suspects := p.suspects(w.Children, known)
+	suspects := p.suspects(w.Children, known, recorded.Update)
 	for i, tried := 0, false; i < len(suspects) && !tried; i++ {
 		tried, altered = w.Try(ctx, plan, suspects[i])
 	}
 	if altered == nil {
 		return plan, nil, nil
 	}
-	held := p.held(suspects)
-	plan, err = w.Plan(recorded, func(child client.Object) bool { return held[child.GetUID()] })
+	plan, err = w.Plan(recorded, p.held(suspects))
 	return plan, altered, err
 }
 

@@ -29,7 +29,8 @@ func naive(units []rollout.Unit, s rollout.Strategy) []string {
 		if u.Old == nil || u.Crowded || s.Paused || (u.Held || u.Stays != "") && u.New == nil {
 			continue
 		}
-		if s.Ordered && u.New == nil && !u.Leaving && (u.Old.Available || s.MaxSurge > 0 && u.Old.Ready) && waits(units[:i], out) {
+		worth := u.Old.Available || s.MaxSurge > 0 && u.Old.Ready && !s.Beside
+		if s.Ordered && u.New == nil && !u.Leaving && worth && waits(units[:i], out) {
 			continue
 		}
 		if deleted, fine := t.without(i); fine {
@@ -69,8 +70,12 @@ func (t trial) without(i int) (trial, bool) {
 	after.now = slices.Clone(t.now)
 	after.now[i].Old = nil
 	switch {
+	case u.New != nil && t.s.Beside && t.s.MaxSurge > 0:
+		return after, u.New.Available || !u.Old.Ready && !u.Old.Available && (u.New.Ready || u.Old.NeverReady)
 	case u.New != nil:
 		return after, u.New.Available || !u.Old.Ready && !u.Old.Available
+	case t.s.Beside && t.s.MaxSurge > 0 && !u.Old.Available && !u.Leaving:
+		return after, false // it gets one beside it
 	case t.s.MaxSurge > 0 && u.Old.Ready && !u.Old.Available && !u.Leaving:
 		return after, false // it serves, and will be available soon
 	case !u.Old.Available:
@@ -84,8 +89,11 @@ func (t trial) without(i int) (trial, bool) {
 
 // with creates a new instance beside the old one of a unit, if the surge allows it.
 func (t trial) with(i int) (trial, bool) {
-	after := t
-	after.created = append(slices.Clone(t.created), t.begin[i].Key)
+	after, u := t, t.begin[i]
+	if t.s.Beside && t.s.MaxSurge > 0 && !u.Old.Available {
+		return after, u.New == nil && !u.Leaving
+	}
+	after.created = append(slices.Clone(t.created), u.Key)
 	surging := len(after.created)
 	for _, u := range t.begin {
 		if u.Crowded || u.Old != nil && u.New != nil {

@@ -15,6 +15,8 @@ type Instance struct {
 	Revision string
 	// Ready is true if it is ready; Available is true if it has been ready for minReadySeconds.
 	Ready, Available bool
+	// NeverReady is true if it is certain that it was never ready. Nothing is lost if it is deleted.
+	NeverReady bool
 }
 
 // serves reports whether the instance is ready. An available one is, also if its kind has no readiness and the caller
@@ -56,6 +58,11 @@ type Strategy struct {
 	MaxUnavailable int
 	// MaxSurge is how many units may hold an old and a new instance at once.
 	MaxSurge int
+	// Beside is for surges of DaemonSets. An old instance that is not available gets a new instance beside it, whatever
+	// MaxSurge is, as in Kubernetes. It stays until the new instance is ready, because it may recover before that, unless
+	// it was never ready. Without Beside, MaxSurge is a limit as in a Deployment: such an instance is replaced in its
+	// place. Beside has no meaning without MaxSurge.
+	Beside bool
 	// Ordered says that units are updated strictly one after the other as they are given, as far as the budget lets them
 	// overlap: nothing that is available is touched after a unit that waits. What is unavailable anyway still costs
 	// nothing to replace, wherever it is; [Unit.Stays] keeps it.
@@ -140,9 +147,10 @@ func (p Plan) Complete() bool { return p.Updated == p.Total }
 //
 // It promises, for a state that is not older than the caller's own writes: an available instance is deleted only while
 // unavailable + 1 ≤ MaxUnavailable over the whole set, or while a new available instance replaces it; no more than
-// MaxSurge units hold two instances because of it; an instance that is unavailable anyway is replaced at no cost, so
-// that a broken rollout can be repaired; a conforming instance is never touched.
+// MaxSurge units hold two instances because of it, but for [Strategy.Beside]; an instance that is unavailable anyway is
+// replaced at no cost, so that a broken rollout can be repaired; a conforming instance is never touched.
 func New(units []Unit, s Strategy) Plan {
+	s.Beside = s.Beside && s.MaxSurge > 0
 	p := planner{Strategy: s}
 	units = crowded(units)
 	for _, u := range units {
@@ -281,7 +289,7 @@ func (p *planner) finishSurge(u Unit) {
 			Verb: Delete, Unit: u.Key, Instance: u.Old.Name,
 			Reason: fmt.Sprintf("%s took its place on %s and is available", u.New.Name, u.Key),
 		})
-	case !u.Old.serves():
+	case !u.Old.serves() && (!p.Beside || u.Old.NeverReady || u.New.serves()):
 		p.step(Step{
 			Verb: Delete, Unit: u.Key, Instance: u.Old.Name,
 			Reason: fmt.Sprintf("it is not ready, and %s is there to take its place on %s", u.New.Name, u.Key),
@@ -322,6 +330,11 @@ func (p *planner) replace(u Unit) {
 		expendable = !old.serves()
 	}
 	switch {
+	case p.Beside && !old.Available:
+		p.free = append(p.free, Step{
+			Verb: Create, Unit: u.Key,
+			Reason: fmt.Sprintf("%s on %s comes from revision %s and is not available", old.Name, u.Key, old.Revision),
+		})
 	case expendable:
 		p.free = append(p.free, Step{
 			Verb: Delete, Unit: u.Key, Instance: old.Name,

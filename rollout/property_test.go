@@ -21,7 +21,9 @@ func sets() *rapid.Generator[[]rollout.Unit] {
 		instance := func(name string) *rollout.Instance {
 			// The last one is what a kind without readiness gives.
 			return rapid.SampledFrom([]*rollout.Instance{
-				nil, up(name), up(name), warm(name), down(name), {Name: name, Revision: "r1", Available: true},
+				nil, up(name), up(name), warm(name), down(name),
+				{Name: name, Revision: "r1", NeverReady: true},
+				{Name: name, Revision: "r1", Available: true},
 			}).Draw(t, name)
 		}
 		units := make([]rollout.Unit, rapid.IntRange(0, 8).Draw(t, "size"))
@@ -52,6 +54,7 @@ func strategies() *rapid.Generator[rollout.Strategy] {
 			MaxUnavailable: rapid.IntRange(0, 5).Draw(t, "maxUnavailable"),
 			MaxSurge:       max(0, rapid.IntRange(-3, 4).Draw(t, "maxSurge")),
 			Ordered:        rapid.Bool().Draw(t, "ordered"),
+			Beside:         rapid.Bool().Draw(t, "beside"),
 			Paused:         oneIn(t, 10, "paused"),
 		}
 	})
@@ -60,6 +63,8 @@ func strategies() *rapid.Generator[rollout.Strategy] {
 func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(1, n).Draw(t, label) == 1 }
 
 func available(i *rollout.Instance) bool { return i != nil && i.Available }
+
+func serving(i *rollout.Instance) bool { return i != nil && (i.Ready || i.Available) }
 
 func serves(u rollout.Unit) bool { return !u.Crowded && (available(u.Old) || available(u.New)) }
 
@@ -115,7 +120,7 @@ func TestCreatesKeepTheSurge(t *testing.T) {
 		surging := tally(units, func(u rollout.Unit) bool { return u.Crowded || u.Old != nil && u.New != nil })
 		creates := 0
 		for _, step := range rollout.New(units, s).Steps {
-			if step.Verb == rollout.Create {
+			if step.Verb == rollout.Create && (!s.Beside || find(units, step.Unit).Old.Available) {
 				creates++
 			}
 		}
@@ -134,8 +139,11 @@ func TestWhatDoesNotServeIsReplacedAtNoCost(t *testing.T) {
 		for _, u := range units {
 			stopped := u.Crowded || (u.Held || u.Stays != "") && u.New == nil
 			expendable := u.Old != nil && !u.Old.Available && (!u.Old.Ready || s.MaxSurge == 0 && u.New == nil)
+			if s.Beside && s.MaxSurge > 0 && u.Old != nil && u.New != nil && !serving(u.Old) {
+				expendable = u.Old.NeverReady || serving(u.New)
+			}
 			deleted := slices.ContainsFunc(steps, func(step rollout.Step) bool {
-				return step.Verb == rollout.Delete && step.Unit == u.Key
+				return step.Unit == u.Key && (step.Verb == rollout.Delete || s.Beside && s.MaxSurge > 0 && u.New == nil && !u.Leaving)
 			})
 			if expendable && !stopped && !deleted {
 				t.Errorf("%s stays although it does not serve", u.Old.Name)

@@ -33,6 +33,27 @@ func TestSurge(t *testing.T) {
 			},
 		},
 		{
+			"beside, what is not available gets a stand-in, and stays until that is ready or if it never served",
+			[]rollout.Unit{
+				{Key: "n1", Old: down("a1")},
+				{Key: "n2", Old: warm("a2")},
+				{Key: "n3", Old: down("a3"), New: down("b3")},
+				{Key: "n4", Old: down("a4"), New: warm("b4")},
+				{Key: "n5", Old: &rollout.Instance{Name: "a5", Revision: "r1", NeverReady: true}, New: down("b5")},
+				{Key: "n6", Old: up("a6")},
+			},
+			rollout.Strategy{MaxSurge: 1, Beside: true},
+			[]string{
+				"0/6 updated, 1 available, 5 not",
+				`Create "" on n1: a1 on n1 comes from revision r1 and is not available`,
+				`Create "" on n2: a2 on n2 comes from revision r1 and is not available`,
+				`Delete "a4" on n4: it is not ready, and b4 is there to take its place on n4`,
+				`Delete "a5" on n5: it is not ready, and b5 is there to take its place on n5`,
+				"wait n3: b3 is not available yet",
+				"wait n6: the surge is 3 of 1",
+			},
+		},
+		{
 			"what is available serves, also where a kind knows no readiness",
 			[]rollout.Unit{
 				{Key: "n1", Old: &rollout.Instance{Name: "a1", Revision: "r1", Available: true}, New: down("b1")},

@@ -83,6 +83,9 @@ func (r *Reconciler) unaltered(p *pass.Pass, f facts, node string, made *corev1.
 	default:
 		return &pass.AlteredError{What: fmt.Sprintf("it is bound to node %s and not %s", at, node), Lost: true}
 	}
+	if f.conforms(made) { // by its template generation, if admission has changed the hash
+		return pass.Unaltered(p.Parent, made, f.selector, nil)
+	}
 	return pass.Unaltered(p.Parent, made, f.selector, map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: f.hash})
 }
 

@@ -121,14 +121,14 @@ func TestRelabel(t *testing.T) {
 	}
 }
 
-// A pod that is gone is no reason to keep a duplicate; one that changed is. Whatever became of the request, nothing is
-// truncated in that pass: see TestNoTruncationWithDuplicates.
+// The duplicate stays if a pod of it has changed, or was deleted: another manager may have created its successor.
+// Whatever became of the request, nothing is truncated in that pass: see TestNoTruncationWithDuplicates.
 func TestRelabelErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after func(fakeserver.Call) error
 		err           bool
 	}{
-		"gone":     {fakeserver.Refuse("patch", "Pod", apierrors.NewNotFound(schema.GroupResource{}, "x")), nil, false},
+		"gone":     {fakeserver.Refuse("patch", "Pod", apierrors.NewNotFound(schema.GroupResource{}, "x")), nil, true},
 		"conflict": {fakeserver.Refuse("patch", "Pod", apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed"))), nil, true},
 		"lost":     {nil, fakeserver.Refuse("patch", "Pod", apierrors.NewTimeoutError("the response got lost", 0)), true},
 	} {

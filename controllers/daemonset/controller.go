@@ -52,7 +52,7 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 	return pass.Row[*plan]{
 		Log: r.log, Entries: o.entries, Collisions: o.ds.Status.CollisionCount, Limit: o.ds.Spec.RevisionHistoryLimit,
 		Children: o.children,
-		Plan: func(recorded *pass.Recorded, altered func(client.Object) bool) (*plan, error) {
+		Plan: func(recorded *pass.Recorded, altered pass.Altered) (*plan, error) {
 			f, err := r.facts(o, recorded)
 			if err != nil {
 				return nil, err
@@ -78,8 +78,8 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 // try asks whether admission would alter a pod of the update revision on the node of a suspect.
 func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, suspect client.Object) (bool, error) {
 	node, err := nodeOf(asPod(suspect))
-	if f.hash == "" || err != nil {
-		return false, nil //nolint:nilerr // nothing takes the place of a pod without a node
+	if f.hash == "" || err != nil || f.conforms(asPod(suspect)) {
+		return false, nil //nolint:nilerr // a pod without a node, or one of the update revision, is not replaced
 	}
 	pod := podFor(f.ds, f.hash, creation{node: node})
 	pod.Name = ""

@@ -3,6 +3,7 @@ package daemonset
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -75,10 +76,15 @@ func (r *Reconciler) nodes(ctx context.Context) ([]*corev1.Node, error) {
 // be recorded, no pod is replaced, and a lost one is recreated from the newest revision that the others come from.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	ds := *o.ds
-	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now()}
+	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), named: map[string]bool{}}
+	for _, entry := range recorded.Entries {
+		f.named[entry.Hash] = true
+	}
 	from := recorded.Update
 	if from == nil {
 		from, f.asked = recorded.Newest(o.children, o.genuine), o.ds
+		ds.Annotations = maps.Clone(ds.Annotations)
+		delete(ds.Annotations, appsv1.DeprecatedTemplateGeneration)
 	}
 	if from != nil {
 		snapshot := from.Snapshot

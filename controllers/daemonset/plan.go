@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
@@ -29,11 +28,13 @@ type facts struct {
 	selector labels.Selector
 	// hash is the label value of the revision that pods are made from: the update revision.
 	hash string
+	// named are the hashes of all revisions.
+	named map[string]bool
 	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision
 	// that exists, or hash is empty; lost pods are recreated from it, and nothing is replaced.
 	hold bool
 	// altered reports whether admission altered a pod, which is not replaced then. Nil means no.
-	altered func(pod client.Object) bool
+	altered pass.Altered
 	// asked is the DaemonSet as its spec is, nil if ds is that: a pod that may stay by it is not deleted.
 	asked *appsv1.DaemonSet
 	// nodes are all nodes, pods the claimed pods by node.
@@ -161,7 +162,7 @@ func budgetOf(f facts, place placement) (rollout.Strategy, error) {
 	if unavailable == 0 && surge == 0 {
 		unavailable = 1 // a percentage of few nodes; with a budget of 0 the rollout would never end
 	}
-	return rollout.Strategy{MaxUnavailable: unavailable, MaxSurge: surge}, nil
+	return rollout.Strategy{MaxUnavailable: unavailable, MaxSurge: surge, Beside: true}, nil
 }
 
 func scaled(value *intstr.IntOrString, of int) (int, error) {
@@ -255,7 +256,7 @@ func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 		return cmp.Or(pass.TrueFirst(p.available(a), p.available(b)), pass.TrueFirst(isReady(a), isReady(b)), elder(a, b))
 	})
 	for _, pod := range pods[1:] {
-		if p.hold || p.isAltered(pod) || p.isAltered(pods[0]) {
+		if p.hold || p.isAltered(pod) != p.isAltered(pods[0]) {
 			continue // it is unknown whether they are of one revision
 		}
 		p.remove(deletion{pod: pod, node: node, reason: fmt.Sprintf("node %s has another of the same revision", node)})
@@ -266,6 +267,8 @@ func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 		Revision:  cmp.Or(keep.Labels[appsv1.DefaultDaemonSetUniqueLabelKey], "unknown"),
 		Ready:     isReady(keep),
 		Available: p.available(keep),
+
+		NeverReady: readiness.NeverReady(keep),
 	}
 }
 
@@ -327,12 +330,27 @@ func (p *planner) tally(pods []*corev1.Pod, start bool) {
 	}
 }
 
-func (f *facts) isAltered(pod *corev1.Pod) bool { return f.altered != nil && f.altered(pod) }
+func (f *facts) isAltered(pod *corev1.Pod) bool { return f.altered != nil && f.altered(pod, f.hash) }
 
 // conforms reports whether a pod comes from the update revision. Labels are trusted: only this controller writes them,
-// and a pod's content is set when it is created.
-func (p *planner) conforms(pod *corev1.Pod) bool {
-	return p.hash != "" && pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == p.hash
+// and a pod's content is set when it is created. A hash that names no revision decides nothing, because the revision
+// may have been deleted, or admission may have changed the label. The template generation decides then.
+func (f *facts) conforms(pod *corev1.Pod) bool {
+	hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+	switch {
+	case f.hash == "":
+		return false
+	case hash == f.hash:
+		return true
+	}
+	return !f.hold && !f.named[hash] && pod.Labels[templateGenerationLabel] != "" &&
+		pod.Labels[templateGenerationLabel] == templateGeneration(f.ds) && (hasGeneration(f.ds, pod) || f.isFirst(pod))
+}
+
+// isFirst reports whether a pod has the name of the first pod of the update revision on its node.
+func (f *facts) isFirst(pod *corev1.Pod) bool {
+	node, err := nodeOf(pod)
+	return err == nil && pod.Name == podName(f.ds, f.hash, creation{node: node})
 }
 
 // available reports whether a pod has been ready for minReadySeconds. If not yet, the DaemonSet is requeued for that

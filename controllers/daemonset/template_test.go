@@ -5,6 +5,7 @@ package daemonset
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -177,5 +178,39 @@ func TestPodNameDiffers(t *testing.T) {
 	// A constant, because two managers of different versions must agree on it.
 	if got := podName(agent(), "59c5455d9b", creation{node: "worker-1"}); got != "agent-9cb57978b6" {
 		t.Errorf("named %s", got)
+	}
+}
+
+// TestConformsByTemplateGeneration: a pod whose hash names no revision comes from the update revision if its template
+// generation is the DaemonSet's. A pod of an earlier DaemonSet does not.
+func TestConformsByTemplateGeneration(t *testing.T) {
+	ds := agent(func(ds *appsv1.DaemonSet) {
+		ds.UID, ds.CreationTimestamp = "uid-of-agent", metav1.NewTime(now.Add(-time.Hour))
+		ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "5"}
+	})
+	generation := func(value string) podOption {
+		return func(p *corev1.Pod) { p.Labels["pod-template-generation"] = value }
+	}
+	noHash := func(p *corev1.Pod) { delete(p.Labels, "controller-revision-hash") }
+	first := named(podName(ds, hashNew, creation{node: "n1"}))
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		hold bool
+		want bool
+	}{
+		"its revision was deleted":            {pod("n1", "gone", generation("5"), age(time.Minute)), false, true},
+		"admission has taken the hash":        {pod("n1", "", noHash, generation("5"), age(time.Minute)), false, true},
+		"of an earlier template":              {pod("n1", "gone", generation("4"), age(time.Minute)), false, false},
+		"of a revision that is there":         {pod("n1", hashOld, generation("5"), age(time.Minute)), false, false},
+		"of an earlier DaemonSet":             {pod("n1", "gone", generation("5"), age(2*time.Hour)), false, false},
+		"as old as the DaemonSet":             {pod("n1", "gone", generation("5"), age(time.Hour)), false, false},
+		"as old, with the name of the first":  {pod("n1", "gone", generation("5"), age(time.Hour), first), false, true},
+		"it has no generation":                {pod("n1", "gone", age(time.Minute)), false, false},
+		"the update revision is not recorded": {pod("n1", "gone", generation("5"), age(time.Minute)), true, false},
+	} {
+		f := facts{ds: ds, hash: hashNew, hold: c.hold, named: map[string]bool{hashOld: true, hashNew: true}}
+		if got := f.conforms(c.pod); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

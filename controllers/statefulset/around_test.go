@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // reachedSlowly is what [planner.reached] means.
@@ -47,7 +49,7 @@ func holdsUpSlowly(p *planner, i int) bool {
 			continue
 		}
 		begun = begun || s.conforms
-		unproven = unproven || s.conforms && !s.available && (neverReady(s.pod) || failing(s.pod))
+		unproven = unproven || s.conforms && !s.available && (readiness.NeverReady(s.pod) || failing(s.pod))
 		gap = gap || j > i && !s.alive
 		missing = missing || j > i && s.pod == nil
 		before = before || j > i && old && !s.available

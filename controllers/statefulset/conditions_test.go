@@ -29,7 +29,7 @@ func TestConditions(t *testing.T) {
 		{"a pod starts", nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b", stuck)}},
 		{"two pods terminate", []setOption{atOnce(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a", terminating), pod(2, "a", terminating)}},
 		{"two pods are gone", []setOption{atOnce(2)}, []*corev1.Pod{pod(0, "a")}},
-		{"a lost pod is back, not reached", nil, []*corev1.Pod{pod(0, "a", stuck), pod(2, "b")}},
+		{"a lost pod is back, not reached", nil, []*corev1.Pod{pod(0, "a", stuck, young), pod(2, "b")}},
 		{"an old pod is down, not reached", nil, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a")}},
 		{"old pods are down, not reached", nil, []*corev1.Pod{pod(0, "a", unready), pod(1, "a", unready), pod(2, "a")}},
 		{"an old pod is down, Parallel", []setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a"), pod(2, "a")}},

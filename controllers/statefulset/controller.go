@@ -62,7 +62,7 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 		Rename: func(ctx context.Context, from, to revision.Revision) error {
 			return r.rename(ctx, p, o, from.Name, to.Name)
 		},
-		Plan: func(recorded *pass.Recorded, altered func(client.Object) bool) (*plan, error) {
+		Plan: func(recorded *pass.Recorded, altered pass.Altered) (*plan, error) {
 			f, err := r.facts(o, recorded)
 			if err != nil {
 				return nil, err

@@ -14,12 +14,12 @@
 //
 // Under OrderedReady the built-in controller waits for a pod that is not ready before it does anything else, so that
 // neither a fix nor an undo reaches a set that a broken template has stopped (kubernetes#67250). This one replaces such
-// a pod at once, if it was never ready (see neverReady), fails (see failing) and would not be created from that
-// revision again: such a pod is not in use, so that it costs nothing. One that is only starting is left alone, because
-// it may be a database that starts for the first time; one that was ready before may hold data in flight, and waits for
-// its turn. The annotation [ReplaceNeverReadyAnnotation] widens that to pods that are starting, or restores the old
-// behaviour. Without an order, the pods that are down hold a rollout up once they use up its budget, and are replaced
-// whatever they are down for.
+// a pod immediately, if it was never ready (see [readiness.NeverReady]), fails (see failing) and would not be created
+// from that revision again. Such a pod is not in use, so that it costs nothing. One that is only starting is left
+// alone, because it may be a database that starts for the first time; one that was ready before may hold data in
+// flight, and waits for its turn. The annotation [ReplaceNeverReadyAnnotation] widens that to pods that are starting,
+// or restores the old behaviour. Without an order, the pods that are down hold a rollout up once they use up its
+// budget, and are replaced whatever they are down for.
 //
 // # Which revision a lost pod is recreated from
 //

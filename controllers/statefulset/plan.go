@@ -9,8 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
 )
@@ -35,7 +35,7 @@ type facts struct {
 	// hold says that the update revision could not be recorded: no pod is replaced.
 	hold bool
 	// altered reports whether admission altered a pod, which is not replaced then. Nil means no.
-	altered func(pod client.Object) bool
+	altered pass.Altered
 	// pause returns how long a pod that ended stays before it is replaced. Nil means that none does.
 	pause func(pod string) pass.Wait
 	// barred are the pods that cannot come from a revision: see refusals.go.
@@ -212,7 +212,10 @@ func (p *planner) outdated(pod *corev1.Pod) bool {
 	return ok && (revisionOf(pod) != p.update.name || differs)
 }
 
-func (f *facts) isAltered(pod *corev1.Pod) bool { return f.altered != nil && f.altered(pod) }
+// isAltered reports whether admission has altered a pod, and would alter the pod that takes its place.
+func (f *facts) isAltered(pod *corev1.Pod, from source) bool {
+	return f.altered != nil && (f.altered(pod, from.name) || f.altered(pod, f.update.name))
+}
 
 // visit plans for one ordinal, lowest first.
 func (p *planner) visit(i int) {
@@ -297,7 +300,7 @@ func (p *planner) keep(s slot) {
 	case s.available:
 	case isReady(s.pod):
 		p.blockf("%s is ready, but not available yet", s.name)
-	case neverReady(s.pod) && unstarted(s.pod):
+	case readiness.NeverReady(s.pod) && unstarted(s.pod):
 		p.blockf("%s cannot start from revision %s", s.name, revisionOf(s.pod))
 	default:
 		p.blockf("%s is not ready", s.name)

@@ -15,6 +15,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 func situations() *rapid.Generator[facts] {
@@ -232,12 +234,13 @@ type simulation struct {
 	// target and current are the revisions as status names them, broken those that never become ready.
 	target, current string
 	broken          map[string]bool
+	barred          map[refused]bool
 	out             strings.Builder
 }
 
 func (s *simulation) facts() facts {
 	f := given(s.set, s.pods...)
-	f.update, f.current = revisionNamed(s.target), revisionNamed(s.current)
+	f.update, f.current, f.barred = revisionNamed(s.target), revisionNamed(s.current), s.barred
 	return f
 }
 
@@ -251,7 +254,7 @@ func (s *simulation) line(p *plan) string {
 			sign = "x"
 		case isReady(pod):
 			sign = "+"
-		case !neverReady(pod):
+		case !readiness.NeverReady(pod):
 			sign = "!"
 		}
 		cells = append(cells, pod.Name+":"+strings.TrimPrefix(revisionOf(pod), "web-")+sign)
@@ -268,7 +271,7 @@ func (s *simulation) tick(p *plan) {
 		case pod.Status.Phase == corev1.PodPending:
 			pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &pod.CreationTimestamp
 			stuck(pod)
-		case !neverReady(pod) || !alive(pod):
+		case !readiness.NeverReady(pod) || !alive(pod):
 		case s.broken[strings.TrimPrefix(revisionOf(pod), "web-")]:
 			crashing(pod)
 		default:
@@ -280,6 +283,7 @@ func (s *simulation) tick(p *plan) {
 	}
 	for _, d := range p.Deletes {
 		terminating(d.pod)
+		s.barred[d.bars] = true
 	}
 	if p.promote {
 		s.current = s.target
@@ -299,7 +303,7 @@ func TestEveryRolloutEnds(t *testing.T) {
 			f.set.Spec.UpdateStrategy = rolling
 		}
 		f.set.Spec.UpdateStrategy.RollingUpdate.Partition = nil
-		s := &simulation{set: f.set, pods: f.pods, target: "b", current: f.current.name[len("web-"):], broken: map[string]bool{"z": true, "": true}}
+		s := &simulation{set: f.set, pods: f.pods, target: "b", current: f.current.name[len("web-"):], broken: map[string]bool{"z": true, "": true}, barred: map[refused]bool{}}
 		_, count := ordinals(f.set)
 		ordered := f.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 		made := map[string]int{}
@@ -317,7 +321,7 @@ func TestEveryRolloutEnds(t *testing.T) {
 			s.tick(p)
 			for _, pod := range s.pods {
 				switch ordinal, _ := ordinalOf(f.set, pod.Name); {
-				case !neverReady(pod) && alive(pod) && (ordered || isReady(pod) || revisionOf(pod) == f.update.name):
+				case !readiness.NeverReady(pod) && alive(pod) && (ordered || isReady(pod) || revisionOf(pod) == f.update.name):
 					ready(time.Minute)(pod)
 				case !inRange(f.set, ordinal) && alive(pod) && failing(pod):
 					terminating(pod) // by a person: scaling down waits for it, and says so

@@ -34,27 +34,6 @@ func availability(pod *corev1.Pod, minReady time.Duration, now time.Time) (avail
 	return readiness.Available(pod, minReady, now)
 }
 
-// slip is how much two times may differ that a kubelet records at once.
-const slip = time.Second
-
-// neverReady reports whether it is certain that a pod was never ready.
-//
-// The Ready condition keeps the time of its last change. Kubelets write it, as False, in the same update that says when
-// they accepted the pod, so a False of that very time never changed. A pod without the condition was not seen by a
-// kubelet. Any other time means that it was ready once, or that another component wrote it (a node controller with its
-// own clock): then the pod counts as one that was ready.
-func neverReady(pod *corev1.Pod) bool {
-	c := readiness.Condition(pod)
-	switch {
-	case c == nil:
-		return true
-	case c.Status == corev1.ConditionTrue, pod.Status.StartTime == nil:
-		return false
-	}
-	apart := c.LastTransitionTime.Sub(pod.Status.StartTime.Time)
-	return apart >= -slip && apart <= slip
-}
-
 // failing reports whether a pod will not become ready as it is, by what its kubelet and the scheduler say now: a
 // container of it, an init container included, cannot be started or ended with an error, or no node can take the pod. A
 // pod that is only slow is not failing, however long it takes.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 func TestNeverReady(t *testing.T) {
@@ -31,7 +33,7 @@ func TestNeverReady(t *testing.T) {
 		"it crashed before it was ready, as it did": {pod(0, "a", stuck, restarted), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := neverReady(c.pod); got != c.want {
+			if got := readiness.NeverReady(c.pod); got != c.want {
 				t.Errorf("%v", got)
 			}
 		})

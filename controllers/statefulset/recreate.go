@@ -32,7 +32,7 @@ func (p *planner) recreate() {
 			p.waitf(pod.Name, "it is terminating, and pods of two revisions never run at the same time")
 		case p.hold:
 			p.waitf(pod.Name, "it comes from revision %s, and is not deleted before the update revision is recorded", revisionOf(pod))
-		case p.isAltered(pod):
+		case p.isAltered(pod, p.update):
 			p.waitf(pod.Name, "admission would alter its replacement")
 		case !inRange(p.set, ordinal):
 			p.remove(deletion{pod: pod, reason: p.outOfRange()})

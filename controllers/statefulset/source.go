@@ -5,6 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // This file says which revision a pod comes from. It is pure, and looks at the existing pods and the partition: the
@@ -144,7 +146,7 @@ func (p *planner) holdsUp(i int) bool {
 
 // unproven reports whether the pod of a slot does not show that its revision works: it is not available, and was never
 // ready or fails.
-func (s slot) unproven() bool { return !s.available && (neverReady(s.pod) || failing(s.pod)) }
+func (s slot) unproven() bool { return !s.available && (readiness.NeverReady(s.pod) || failing(s.pod)) }
 
 // conformed reports whether the update revision is what the whole set runs: every ordinal has a pod, each of them
 // conforms and is ready, and there is no other pod. It holds whatever the strategy is (kubernetes#73492).

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -61,7 +63,7 @@ func (p *planner) roll() {
 	}
 	for i, step := range p.rollout.Steps {
 		s := slots[step.Unit]
-		if !s.available && neverReady(s.pod) {
+		if !s.available && readiness.NeverReady(s.pod) {
 			p.rollout.Steps[i].Reason += ", and never was"
 		}
 		p.remove(deletion{pod: s.pod, reason: p.rollout.Steps[i].Reason})
@@ -84,20 +86,21 @@ func (p *planner) unit(i int) rollout.Unit {
 	switch {
 	case s.conforms:
 		u.New = instance
-	case p.isAltered(s.pod):
+	case p.isAltered(s.pod, p.sourceOf(i)):
 		u.Old, u.Stays = instance, "admission would alter its replacement"
 	case p.recreates():
 		u.Old, u.Stays = instance, "all pods of other revisions are deleted at the same time"
 	case p.unstartable(i):
-		if left := s.pod.CreationTimestamp.Add(lasting).Sub(p.now); left > 0 && !p.around.proven {
-			u.Old, u.Stays = instance, fmt.Sprintf("it cannot start from revision %s; if that lasts for %s, revision %s takes its place",
-				instance.Revision, lasting, p.update.name)
+		patience := p.patience(s.pod)
+		if left := s.pod.CreationTimestamp.Add(patience).Sub(p.now); left > 0 {
+			u.Old, u.Stays = instance, fmt.Sprintf("it has not become ready from revision %s; if that lasts for %s, revision %s takes its place",
+				instance.Revision, patience, p.update.name)
 			p.LookAgain(left)
 			break
 		}
 		p.remove(deletion{
 			pod: s.pod, bars: refused{s.ordinal, instance.Revision},
-			reason: fmt.Sprintf("it comes from revision %s, was never ready and cannot start; revision %s takes its place",
+			reason: fmt.Sprintf("it comes from revision %s and was never ready; revision %s takes its place",
 				instance.Revision, p.update.name),
 		})
 	case p.misguided(i):
@@ -110,14 +113,29 @@ func (p *planner) unit(i int) rollout.Unit {
 	return u
 }
 
-// unstartable reports whether the old pod of a slot was never ready and cannot start. Examples are a node pool or an
-// image that was deleted. The rollout waits for this pod, and may never reach it. While no pod of the update revision
-// is available, that revision may not work either, and the pod gets a minute to start.
+// unstartable reports whether the old pod of a slot was never ready, and may never be. Examples are a node pool or an
+// image that was deleted. The rollout waits for this pod, and may never reach it. If a pod of the update revision is
+// available, that revision works, so that the pod may also crash, or only take long.
 func (p *planner) unstartable(i int) bool {
 	s := p.slots[i]
 	return !p.hold && !p.onDelete() && i >= p.partition && p.policy() != replaceNone &&
 		revisionOf(s.pod) == p.current.name && p.sourceOf(i).name == p.current.name &&
-		neverReady(s.pod) && unstarted(s.pod) && (!p.ordered || p.around.down >= i)
+		readiness.NeverReady(s.pod) && (unstarted(s.pod) || p.ordered && p.around.proven) && (!p.ordered || p.around.down >= i)
+}
+
+// slow is how long a pod that nothing is wrong with may take to become ready while the rollout waits for it.
+const slow = 10 * time.Minute
+
+// patience is how long an unstartable pod stays.
+func (p *planner) patience(pod *corev1.Pod) time.Duration {
+	switch {
+	case p.around.proven && (unstarted(pod) || p.policy() == replaceAll):
+		return 0
+	case failing(pod):
+		return lasting
+	default:
+		return slow
+	}
 }
 
 // misguided reports whether an old pod that was never ready would be created from another revision now, and the rolling
@@ -155,7 +173,7 @@ func (p *planner) stays(i int) string {
 		return fmt.Sprintf("it is not available, and the annotation %s keeps it; delete it to go on", ReplaceNeverReadyAnnotation)
 	case p.replaceable(s.pod):
 		return ""
-	case neverReady(s.pod):
+	case readiness.NeverReady(s.pod):
 		return starting(s.pod)
 	case p.reached(i):
 		return ""
@@ -202,8 +220,8 @@ func (p *planner) replaceable(pod *corev1.Pod) bool {
 	case replaceNone:
 		return false
 	case replaceAll:
-		return neverReady(pod)
+		return readiness.NeverReady(pod)
 	default:
-		return neverReady(pod) && failing(pod)
+		return readiness.NeverReady(pod) && failing(pod)
 	}
 }

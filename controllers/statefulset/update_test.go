@@ -65,7 +65,7 @@ func TestPlanRollout(t *testing.T) {
 		"36: below the partition":                 {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "z", crashing), pod(2, "b")}, []string{"delete web-1"}, ""},
 		"36: below the partition, as it is to be": {[]setOption{partition(2)}, []*corev1.Pod{pod(0, "a"), pod(1, "a", crashing), pod(2, "b")}, nil, ""},
 		"36: it conforms, so it stays":            {nil, []*corev1.Pod{pod(0, "a"), pod(1, "a"), pod(2, "b", crashing)}, nil, ""},
-		"36: one that was lost comes back":        {[]setOption{four}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a"), pod(2, "a"), pod(3, "b")}, nil, "scaling comes first: web-0 is not ready"},
+		"36: one that was lost comes back":        {[]setOption{four}, []*corev1.Pod{pod(0, "a", crashing), pod(1, "a"), pod(2, "a"), pod(3, "b")}, []string{"delete web-0"}, "scaling comes first: web-0 is not ready"},
 		"36: a lost one fits no node":             {nil, []*corev1.Pod{pod(0, "a", unschedulable), pod(1, "a"), pod(2, "b")}, []string{"delete web-0"}, "scaling comes first: web-0 cannot start from revision web-a"},
 		"36: a lost one fits no node, Parallel":   {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unschedulable), pod(1, "a"), pod(2, "b")}, []string{"delete web-0"}, ""},
 		"36: two lost ones fit no node":           {nil, []*corev1.Pod{pod(0, "a", unschedulable), pod(1, "a", unschedulable), pod(2, "b")}, []string{"delete web-0", "delete web-1"}, ""},
@@ -112,11 +112,13 @@ func TestPlanRollout(t *testing.T) {
 		"37: within the budget, the top first":   {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a"), pod(2, "a"), pod(3, "b")}, []string{"delete web-1", "delete web-2"}, ""},
 
 		// What only starts is not interrupted by an edit, unless somebody asks for that.
-		"it starts, at an edit":             {nil, []*corev1.Pod{pod(0, "a", stuck)}, nil, startsSays},
-		"it is being pulled":                {nil, []*corev1.Pod{pod(0, "a", pending, waits("ContainerCreating"))}, nil, startsSays},
-		"it waits for the scheduler":        {nil, []*corev1.Pod{pod(0, "a", pending)}, nil, startsSays},
+		"it starts, at an edit":      {nil, []*corev1.Pod{pod(0, "a", stuck)}, nil, startsSays},
+		"it is being pulled":         {nil, []*corev1.Pod{pod(0, "a", pending, waits("ContainerCreating"))}, nil, startsSays},
+		"it waits for the scheduler": {nil, []*corev1.Pod{pod(0, "a", pending)}, nil, startsSays},
 		"it is gated": {
-			nil, []*corev1.Pod{pod(0, "a", pending, gated("acme.dev/quota"))}, nil,
+			nil,
+			[]*corev1.Pod{pod(0, "a", pending, gated("acme.dev/quota"))},
+			nil,
 			strings.Replace(startsSays, "it is starting", "its scheduling gate acme.dev/quota keeps it from starting", 1),
 		},
 		"it starts in mid-rollout":          {nil, []*corev1.Pod{pod(0, "a"), pod(1, "z", stuck), pod(2, "b")}, nil, ""},

@@ -41,3 +41,24 @@ func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (availabl
 	}
 	return false, min(left, minReady)
 }
+
+// slip is how much two times may differ that a kubelet records in one update.
+const slip = time.Second
+
+// NeverReady reports whether it is certain that a pod was never ready.
+//
+// The Ready condition keeps the time of its last change. Kubelets write it, as False, in the same update as the time at
+// which they accepted the pod. A False of that very time never changed. A pod without the condition was not seen by a
+// kubelet. At any other time the pod was ready once, or another component wrote the condition by its own clock. Such a
+// pod is not known to be one that was never ready.
+func NeverReady(pod *corev1.Pod) bool {
+	c := Condition(pod)
+	switch {
+	case c == nil:
+		return true
+	case c.Status == corev1.ConditionTrue, pod.Status.StartTime == nil:
+		return false
+	}
+	apart := c.LastTransitionTime.Sub(pod.Status.StartTime.Time)
+	return apart >= -slip && apart <= slip
+}

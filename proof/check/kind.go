@@ -131,6 +131,8 @@ type Unit struct {
 // Budget is what a rollout may cost.
 type Budget struct {
 	MaxUnavailable, MaxSurge int
+	// Beside is true if MaxSurge does not limit the children beside unavailable children.
+	Beside bool
 }
 
 // Scopes are the resources that the rules for the kind read.

@@ -149,10 +149,11 @@ func (s *step) conformingStays() {
 	s.violationf("P3", "it is deleted although it comes from %s, which is what %s asks for", from.GetName(), parent.GetName())
 }
 
-// surplus reports whether a unit holds another child of the revision than the one that was written.
+// surplus reports whether a unit holds another child of the revision beside the written child. Admission may have
+// changed the label of the other child.
 func (s *step) surplus(u Unit, from client.Object) bool {
 	return slices.ContainsFunc(s.k.alive(u), func(other client.Object) bool {
-		return other.GetUID() != s.e.Old.GetUID() && s.k.Names(other, from)
+		return other.GetUID() != s.e.Old.GetUID() && (s.k.Names(other, from) || s.k.Strays(other, from) == "")
 	})
 }
 

@@ -110,16 +110,18 @@ func (s *step) surge() {
 func (s *step) exceeds(world *State, parent client.Object) string {
 	units := s.k.Units(world, parent)
 	wanted, _ := s.k.wanted(units, parent, time.Time{})
-	allowed, extra := s.k.Budget(parent, wanted).MaxSurge, 0
+	budget, extra := s.k.Budget(parent, wanted), 0
+	counts := func(u Unit) bool { return !budget.Beside || s.k.serves(u, parent, nil, s.decidedAt()) }
 	for _, u := range units {
 		// Where none may be all are to go, and that is no part of a rollout.
-		if n := len(s.k.alive(u)); u.MayStay && n > 1 {
+		if n := len(s.k.alive(u)); u.MayStay && n > 1 && counts(u) {
 			extra++
 		}
 	}
+	allowed := budget.MaxSurge
 	u, ok := unitOf(units, s.e.New)
 	// A surplus at one place without any surge is P1.
-	if extra <= allowed || allowed == 0 || !ok || len(s.k.alive(u)) != 2 {
+	if extra <= allowed || allowed == 0 || !ok || len(s.k.alive(u)) != 2 || !counts(u) {
 		return ""
 	}
 	return fmt.Sprintf("%d that are there in addition, and %d may be", extra, allowed)

@@ -79,8 +79,10 @@ func (e *env) createCharts() map[string]string {
 	}
 	out := map[string]string{}
 	for _, gvk := range []metav1.TypeMeta{
-		{APIVersion: "v1", Kind: "PodList"}, {APIVersion: "v1", Kind: "PersistentVolumeClaimList"},
-		{APIVersion: "apps/v1", Kind: "ControllerRevisionList"}, {APIVersion: "batch/v1", Kind: "JobList"},
+		{APIVersion: "v1", Kind: "PodList"},
+		{APIVersion: "v1", Kind: "PersistentVolumeClaimList"},
+		{APIVersion: "apps/v1", Kind: "ControllerRevisionList"},
+		{APIVersion: "batch/v1", Kind: "JobList"},
 	} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk.GroupVersionKind())

@@ -114,8 +114,8 @@ func daemonBudget(parent client.Object, wanted int) check.Budget {
 	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || update == nil {
 		return check.Budget{}
 	}
-	b := check.Budget{MaxUnavailable: share(update.MaxUnavailable, wanted), MaxSurge: share(update.MaxSurge, wanted)}
-	if b == (check.Budget{}) {
+	b := check.Budget{MaxUnavailable: share(update.MaxUnavailable, wanted), MaxSurge: share(update.MaxSurge, wanted), Beside: true}
+	if b.MaxUnavailable == 0 && b.MaxSurge == 0 {
 		b.MaxUnavailable = 1
 	}
 	return b
