@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,10 @@ type observed struct {
 // gather reads the DaemonSet's nodes, pods and revisions, and claims the pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, selector labels.Selector) (*observed, error) {
 	o := &observed{ds: ds, selector: selector, pause: p.Pause}
+	if update := ds.Spec.UpdateStrategy.RollingUpdate; update != nil && update.MaxSurge != nil && update.MaxSurge.String() != "0" {
+		// Whoever asks for a surge wants a pod on the node all the time; Kubernetes makes no pause at all there.
+		o.pause = func(revision, node string) pass.Wait { return p.PauseAtMost(time.Minute, revision, node) }
+	}
 	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, ds, e) }
 	var err error
 	if o.nodes, err = r.nodes(ctx); err != nil {
@@ -78,7 +83,7 @@ func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) 
 	ds := *o.ds
 	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), named: map[string]bool{}}
 	for _, entry := range recorded.Entries {
-		f.named[entry.Hash] = true
+		f.named[entry.Hash] = !entry.Deleting // pods of that one may conform by their template generation
 	}
 	from := recorded.Update
 	if from == nil {

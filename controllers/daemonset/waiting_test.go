@@ -4,6 +4,7 @@ package daemonset
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,5 +94,28 @@ func TestStaleRead(t *testing.T) {
 	s.edit(image("agent:2"))
 	if result := w.mustReconcile(); result.RequeueAfter != pass.StaleRetry || len(w.Writes()) != 0 || len(w.events.Events()) != 0 {
 		t.Errorf("result %+v, wrote %v, events %v", result, w.Writes(), w.events.Events())
+	}
+}
+
+// TestPauseWithSurge: whoever asks for a surge wants a pod on each node all the time, so that a failed pod stays for a
+// minute at most.
+func TestPauseWithSurge(t *testing.T) {
+	for surge, want := range map[int]time.Duration{0: 8 * time.Minute, 1: time.Minute} {
+		w := newWorld(t, three(rolling(1-surge, surge))...)
+		p := w.r.NewPass(w.ds())
+		for range 10 {
+			p.Replaced(hashNew, "n1")
+		}
+		selector, err := pass.Selector(w.ds().Spec.Selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := w.r.gather(t.Context(), p, w.ds(), selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.pause(hashNew, "n1").Length; got != want && (surge != 0 || got < want) {
+			t.Errorf("maxSurge %d: %s, want %s", surge, got, want)
+		}
 	}
 }

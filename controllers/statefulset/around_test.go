@@ -11,8 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
-
-	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // reachedSlowly is what [planner.reached] means.
@@ -49,7 +47,7 @@ func holdsUpSlowly(p *planner, i int) bool {
 			continue
 		}
 		begun = begun || s.conforms
-		unproven = unproven || s.conforms && !s.available && (readiness.NeverReady(s.pod) || failing(s.pod))
+		unproven = unproven || s.conforms && s.unproven(p.now)
 		gap = gap || j > i && !s.alive
 		missing = missing || j > i && s.pod == nil
 		before = before || j > i && old && !s.available

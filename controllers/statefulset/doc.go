@@ -32,6 +32,6 @@
 //
 // # Volumes
 //
-// A pod conforms if its label names the update revision. Its volumes count only if it is older than the set, so that it
-// was adopted: what admission changed in a pod of ours is left alone, and a condition says what differs.
+// A pod conforms if its label names the update revision. Its volumes do not count, because they cannot change: what was
+// adopted without its claims, or what admission changed, stays until the next rollout, and a condition reports it.
 package statefulset

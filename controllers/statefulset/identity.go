@@ -97,17 +97,6 @@ func storageDiffers(set *appsv1.StatefulSet, ordinal int64, pod *corev1.Pod) str
 	return ""
 }
 
-// precedes reports whether a pod is older than the set that owns it, so that it was adopted: the set cannot have
-// created it. A pod that the set created, or that a user created later, does not precede it.
-//
-// It matters only for volumes, which no write can change. A pod that was adopted without the claims of its ordinal has
-// to be replaced, but a pod of ours lacks them only because admission removed them, and would do so again: it would be
-// replaced for ever. The replacement of a pod that precedes its set does not precede it, so that each pod is replaced
-// for its volumes at most once.
-func precedes(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
-	return pod.CreationTimestamp.Before(&set.CreationTimestamp)
-}
-
 // adoptable refuses orphans that cannot be pods of set by their name, whatever their labels are.
 func adoptable(set *appsv1.StatefulSet, name string) error {
 	if _, ok := ordinalOf(set, name); !ok {

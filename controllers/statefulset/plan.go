@@ -188,12 +188,12 @@ func newPlanner(f facts) (*planner, error) {
 	var err error
 	p.surplus = len(p.condemned)
 	p.partition, p.budget, err = strategyOf(f.set)
-	p.around = sumUp(p.slots, p.ordered)
+	p.around = sumUp(p.slots, p.ordered, p.now)
 	return p, err
 }
 
 // place puts a pod into its slot. Labels are trusted: only this controller writes them, and a pod's content is set when
-// it is created. Volumes count only if the pod cannot have been created by this set; see [precedes].
+// it is created.
 func (p *planner) place(s *slot, pod *corev1.Pod) {
 	s.pod = pod
 	if s.alive = alive(pod); !s.alive {
@@ -201,15 +201,16 @@ func (p *planner) place(s *slot, pod *corev1.Pod) {
 	}
 	s.available, _ = availability(pod, minReady(p.set), p.now)
 	s.conforms = p.update.name != "" && !p.outdated(pod)
+	if s.conforms && s.unproven(p.now) {
+		p.LookAgain(pod.CreationTimestamp.Add(lasting).Sub(p.now))
+	}
 	s.volumesDiffer = storageDiffers(p.set, s.ordinal, pod)
 }
 
-// outdated reports whether a pod of the set comes from another revision than the update revision, or is asked for and
-// has volumes of another set.
+// outdated reports whether a pod of the set comes from another revision than the update revision.
 func (p *planner) outdated(pod *corev1.Pod) bool {
-	ordinal, ok := ordinalOf(p.set, pod.Name)
-	differs := inRange(p.set, ordinal) && precedes(pod, p.set) && storageDiffers(p.set, ordinal, pod) != ""
-	return ok && (revisionOf(pod) != p.update.name || differs)
+	_, ok := ordinalOf(p.set, pod.Name)
+	return ok && revisionOf(pod) != p.update.name
 }
 
 // isAltered reports whether admission has altered a pod, and would alter the pod that takes its place.
@@ -238,7 +239,7 @@ func (p *planner) replace(s slot) {
 	if p.ordered && p.blocked != "" {
 		return
 	}
-	if p.pause != nil {
+	if p.pause != nil && readiness.NeverReady(s.pod) { // one that was ready has not failed to start
 		if wait := p.pause(s.name); wait.Length > 0 {
 			p.waitf(s.name, "it ended (%s), and is replaced when %s", s.pod.Status.Phase, wait)
 			p.LookAgain(wait.Length)
@@ -276,12 +277,17 @@ func (p *planner) fill(i int) {
 	}
 	c := creation{ordinal: s.ordinal, from: from, claims: p.missingClaims(s.ordinal), reason: "revision " + from.name}
 	if from.name != p.update.name {
-		if c.held = i < p.partition; !c.held {
+		if c.held = i < p.partition && p.runsCurrent(); !c.held {
 			c.instead = p.update
 		}
 	}
 	p.Creates = append(p.Creates, c)
 	p.blockf("%s does not exist", s.name)
+}
+
+// runsCurrent reports whether a pod of the current revision is left, so that the partition holds something.
+func (p *planner) runsCurrent() bool {
+	return slices.ContainsFunc(p.pods, func(pod *corev1.Pod) bool { return revisionOf(pod) == p.current.name })
 }
 
 // missf waits for a pod that cannot be created now, and blocks what follows with the same reason.

@@ -95,9 +95,11 @@ func TestPlanScaling(t *testing.T) {
 	}
 }
 
-// A pod that ended stays until its back-off ends, and what comes after it waits as long.
+// A pod that ended and was never ready stays until its back-off ends, and what comes after it waits as long. A pod that
+// was ready is replaced immediately.
 func TestPlanPauses(t *testing.T) {
-	f := settled(given(web(replicas(2)), pod(0, "b", phase(corev1.PodFailed))))
+	rejected := func(p *corev1.Pod) { p.Status.Conditions = nil }
+	f := settled(given(web(replicas(2)), pod(0, "b", phase(corev1.PodFailed), rejected)))
 	f.pause = func(name string) pass.Wait {
 		return map[string]pass.Wait{"web-0": {Length: 8 * time.Second, End: time.Unix(3600, 0)}}[name]
 	}
@@ -107,6 +109,9 @@ func TestPlanPauses(t *testing.T) {
 	if len(p.waits) != 1 || p.waits[0].Reason != want || p.Again != 8*time.Second {
 		t.Errorf("waits %v, again in %s", p.waits, p.Again)
 	}
+	served := settled(given(web(replicas(2)), pod(0, "b", phase(corev1.PodFailed))))
+	served.pause = f.pause
+	wantSteps(t, mustPlan(t, served), "delete web-0")
 	f.pause = func(string) pass.Wait { return pass.Wait{} }
 	if p = mustPlan(t, f); len(p.Deletes) != 1 || p.Deletes[0].next != f.update.name {
 		t.Errorf("deletes %v", p.Deletes)
@@ -186,6 +191,23 @@ func TestPlanIsStable(t *testing.T) {
 			if diff := cmp.Diff(want, got); got.Name == want.Name && diff != "" {
 				t.Errorf("pod %s changed:\n%s", got.Name, diff)
 			}
+		}
+	}
+}
+
+// TestRefusedBelowThePartition: if the API server refuses the current revision, a pod below the partition waits for it
+// while a pod of that revision is left, because the partition protects something then.
+func TestRefusedBelowThePartition(t *testing.T) {
+	for name, c := range map[string]struct {
+		pods    []*corev1.Pod
+		instead string
+	}{
+		"one is left":  {[]*corev1.Pod{pod(1, "a"), pod(2, "b")}, ""},
+		"none is left": {[]*corev1.Pod{pod(2, "b")}, "web-b"},
+	} {
+		p := mustPlan(t, given(web(partition(2)), c.pods...))
+		if len(p.Creates) != 1 || p.Creates[0].from.name != "web-a" || p.Creates[0].instead.name != c.instead || p.Creates[0].held == (c.instead != "") {
+			t.Errorf("%s: %+v", name, p.Creates)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package statefulset
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,8 +51,8 @@ func (p *planner) sourceOf(i int) source {
 type around struct {
 	// above is what is above each slot.
 	above []above
-	// conforming is how many slots hold a pod that conforms, unproven how many of those are not available and fail or
-	// never were ready, and unavailable how many slots hold no pod that is available.
+	// conforming is how many slots hold a pod that conforms, unproven how many of those do not show that their revision
+	// works (see [slot.unproven]), and unavailable how many slots hold no pod that is available.
 	conforming, unproven, unavailable int
 	// serving says that some old pod is available, proven that some pod that conforms is.
 	serving, proven bool
@@ -71,7 +72,7 @@ type above struct {
 }
 
 // sumUp walks over the slots once, from the top.
-func sumUp(slots []slot, ordered bool) around {
+func sumUp(slots []slot, ordered bool, now time.Time) around {
 	out := around{above: make([]above, len(slots)), down: len(slots), up: len(slots)}
 	someOld := slices.ContainsFunc(slots, func(s slot) bool { return s.alive && !s.conforms })
 	careful := !ordered && someOld
@@ -96,7 +97,7 @@ func sumUp(slots []slot, ordered bool) around {
 		if s.conforms {
 			out.conforming++
 			out.proven = out.proven || s.available
-			if s.unproven() {
+			if s.unproven(now) {
 				out.unproven++
 			}
 		}
@@ -133,7 +134,7 @@ func (p *planner) holdsUp(i int) bool {
 	}
 	if !s.available {
 		others.unavailable--
-		if s.conforms && s.unproven() {
+		if s.conforms && s.unproven(p.now) {
 			others.unproven--
 		}
 	}
@@ -144,9 +145,12 @@ func (p *planner) holdsUp(i int) bool {
 	return (next || !others.serving) && others.unavailable+1 >= p.budget
 }
 
-// unproven reports whether the pod of a slot does not show that its revision works: it is not available, and was never
-// ready or fails.
-func (s slot) unproven() bool { return !s.available && (readiness.NeverReady(s.pod) || failing(s.pod)) }
+// unproven reports whether the pod of a slot does not show that its revision works: it fails, or it has just started
+// and was never ready. A pod that starts for long may wait for others, of a quorum for example.
+func (s slot) unproven(now time.Time) bool {
+	starts := readiness.NeverReady(s.pod) && now.Sub(s.pod.CreationTimestamp.Time) < lasting
+	return !s.available && (starts || failing(s.pod))
+}
 
 // conformed reports whether the update revision is what the whole set runs: every ordinal has a pod, each of them
 // conforms and is ready, and there is no other pod. It holds whatever the strategy is (kubernetes#73492).

@@ -132,7 +132,7 @@ func TestPromotion(t *testing.T) {
 		"none, a partition (40)": {[]setOption{replicas(0), partition(1)}, nil, false},
 		"by hand (42)":           {[]setOption{onDelete}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, true},
 		"by hand, one is old":    {[]setOption{onDelete}, []*corev1.Pod{pod(0, "b"), pod(1, "a"), pod(2, "b")}, false},
-		"adopted, no storage":    {[]setOption{data(retain, retain), replicas(1), younger}, []*corev1.Pod{pod(0, "b")}, false},
+		"adopted, no storage":    {[]setOption{data(retain, retain), replicas(1), younger}, []*corev1.Pod{pod(0, "b")}, true},
 		"ours, no storage":       {[]setOption{data(retain, retain), replicas(1)}, []*corev1.Pod{pod(0, "b")}, true},
 		"the partition is done":  {[]setOption{partition(1)}, []*corev1.Pod{pod(0, "a"), pod(1, "b"), pod(2, "b")}, false},
 	} {

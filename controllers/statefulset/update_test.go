@@ -107,7 +107,8 @@ func TestPlanRollout(t *testing.T) {
 		"37: they start, below one that serves":  {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a", stuck), pod(2, "a")}, []string{"delete web-1"}, ""},
 		"37: they go down in mid-rollout":        {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "a", stuck), pod(2, "a"), pod(3, "b")}, []string{"delete web-1"}, ""},
 		"37: the next one, once that serves":     {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b"), pod(2, "a"), pod(3, "b")}, []string{"delete web-0"}, ""},
-		"37: the next one waits until it does":   {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b", stuck), pod(2, "a")}, nil, ""},
+		"37: the next one waits until it does":   {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b", stuck, young), pod(2, "a")}, nil, ""},
+		"37: it waits for one minute":            {[]setOption{parallel}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b", stuck), pod(2, "a")}, []string{"delete web-0"}, ""},
 		"37: not while another one does":         {[]setOption{parallel, four}, []*corev1.Pod{pod(0, "a", unready), pod(1, "b", stuck), pod(2, "a"), pod(3, "b")}, []string{"delete web-0"}, ""},
 		"37: within the budget, the top first":   {[]setOption{parallel, four, atOnce(3)}, []*corev1.Pod{pod(0, "a", stuck), pod(1, "a"), pod(2, "a"), pod(3, "b")}, []string{"delete web-1", "delete web-2"}, ""},
 
@@ -130,8 +131,8 @@ func TestPlanRollout(t *testing.T) {
 		"its image is not there":            {nil, []*corev1.Pod{pod(0, "a", pending, waits("ErrImagePull"))}, []string{"delete web-0"}, ""},
 		"its image is not there, and again": {nil, []*corev1.Pod{pod(0, "a", pending, waits("ImagePullBackOff"))}, []string{"delete web-0"}, ""},
 
-		"an adopted pod without its storage goes": {[]setOption{replicas(1), data(retain, retain), younger}, []*corev1.Pod{pod(0, "b")}, []string{"delete web-0"}, ""},
-		"one of ours without it stays":            {[]setOption{replicas(1), data(retain, retain)}, []*corev1.Pod{pod(0, "b")}, nil, ""},
+		"an adopted pod without its storage stays": {[]setOption{replicas(1), data(retain, retain), younger}, []*corev1.Pod{pod(0, "b")}, nil, ""},
+		"one of ours without it stays":             {[]setOption{replicas(1), data(retain, retain)}, []*corev1.Pod{pod(0, "b")}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := given(web(c.set...), c.pods...)

@@ -81,9 +81,6 @@ type Kind struct {
 	// Starting reports whether a child of an ordered parent was never ready and does not fail, so that it is left to
 	// start.
 	Starting func(child, parent client.Object) bool
-	// Lacks says what a child that was adopted lacks, "" if nothing: no revision says anything about it, and only another
-	// child in its place has it.
-	Lacks func(child, parent client.Object) string
 	// Holds reports whether a parent keeps a part of its units at the current revision, if it asked for any.
 	Holds func(parent client.Object) bool
 	// Current and Update are the revisions that the status names: the one that children come from until they are updated,
@@ -192,14 +189,6 @@ func unitOf(units []Unit, child client.Object) (Unit, bool) {
 		}
 	}
 	return Unit{}, false
-}
-
-// lacks says what a child lacks, "" if nothing.
-func (k Kind) lacks(child, parent client.Object) string {
-	if k.Lacks == nil {
-		return ""
-	}
-	return k.Lacks(child, parent)
 }
 
 // asked reports whether a revision holds what a parent asks for now. One that cannot be read does not.

@@ -108,7 +108,7 @@ func (r *rest) stray(u Unit, parent client.Object) (stray string) {
 		return ""
 	}
 	for _, child := range r.k.alive(u) {
-		if strays := cmp.Or(r.k.StraysNow(child, parent), r.k.lacks(child, parent)); strays != "" {
+		if strays := r.k.StraysNow(child, parent); strays != "" {
 			stray = child.GetName() + ", " + strays
 		}
 	}

@@ -38,7 +38,7 @@ func (s *step) filled() {
 // outdated reports whether a deleted child comes from another revision than its parent asks for, or from a revision
 // that its parent has released.
 func (s *step) outdated(parent client.Object, u Unit) bool {
-	return s.lags(s.before, parent, u) || s.k.lacks(s.e.Old, parent) != "" || s.k.named(s.before, s.e.Old) == nil
+	return s.lags(s.before, parent, u) || s.k.named(s.before, s.e.Old) == nil
 }
 
 // firstIdle returns the first wanted unit where nothing serves, "" if there is none. Whoever makes a child has seen
@@ -71,7 +71,7 @@ func (s *step) emptied() {
 				return
 			}
 			continue
-		case u.Wanted && !s.lags(s.before, version, u) && s.k.lacks(s.e.Old, version) == "":
+		case u.Wanted && !s.lags(s.before, version, u):
 			continue // this is P3
 		}
 		if s.ever(parent, func(world *State) bool {

@@ -126,9 +126,8 @@ func (r *record) reused(made Event) bool {
 	return slices.ContainsFunc(r.moments[made.Key], func(m moment) bool { return m.rv < made.RV })
 }
 
-// conformingStays is P3: the controllers delete no child that is as the spec asks, unless it has ended, is surplus, is
-// where none may be, or lacks what no child that exists can be given. Only an audited history tells whose delete it
-// was.
+// conformingStays is P3: the controllers delete no child that is as the spec asks, unless it has ended, is surplus, or
+// is where none may be. Only an audited history tells whose delete it was.
 func (s *step) conformingStays() {
 	parent := s.dismissed()
 	if parent == nil || !s.h.Audited || !s.k.HasRevisions() || s.k.Asked != nil {
@@ -141,7 +140,7 @@ func (s *step) conformingStays() {
 	for world := range s.worlds(parent.GetUID(), false) {
 		for _, version := range s.possible(parent) {
 			u, ok := unitOf(s.k.Units(world, version), s.e.Old)
-			if !s.k.asked(version, from) || !ok || !u.MayStay || s.surplus(u, from) || s.k.lacks(s.e.Old, version) != "" {
+			if !s.k.asked(version, from) || !ok || !u.MayStay || s.surplus(u, from) {
 				return
 			}
 		}

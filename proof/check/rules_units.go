@@ -224,7 +224,7 @@ func (k Kind) allFrom(world *State, parent client.Object, revisions []client.Obj
 			return false
 		}
 		for _, child := range children {
-			if k.lacks(child, parent) != "" || !slices.ContainsFunc(revisions, func(r client.Object) bool { return k.Names(child, r) }) {
+			if !slices.ContainsFunc(revisions, func(r client.Object) bool { return k.Names(child, r) }) {
 				return false
 			}
 		}

@@ -236,8 +236,16 @@ var statefulPromises = []promise{
 		w.gone(manager, "db-0")
 	}},
 	{"P3", "as asked", func(w stateful) { w.mark("db-2") }, func(w stateful) {
+		w.second()
+		w.mark("db-2")
+	}},
+	{"P3", "as asked, but for the volumes of an earlier set", func(w stateful) {
 		w.adopted("db-2")
-		w.mark("db-2") // no volume can be given to it
+		w.mark("db-2")
+	}, func(w stateful) {
+		w.second()
+		w.adopted("db-2")
+		w.mark("db-2")
 	}},
 	{"P3", "below the partition, from the current revision", func(w stateful) {
 		w.partition(2)
@@ -533,27 +541,12 @@ var statefulPromises = []promise{
 		w.gone(manager, "db-2")
 		w.report("db-r1", "db-r2")
 	}},
-	{"S3", "promoted when none lacks its claim", func(w stateful) {
-		w.second()
-		for _, n := range []int{2, 1, 0} {
-			w.update(n, 2)
-		}
-		w.adopted("db-1")
-		w.set(func(*appsv1.StatefulSet) {}) // its controller has seen that
-		w.report("db-r2", "db-r2")
-	}, func(w stateful) {
-		w.second()
-		for _, n := range []int{2, 1, 0} {
-			w.update(n, 2)
-		}
-		w.mutated("db-1")
-		w.report("db-r2", "db-r2")
-	}},
 	{"P3", "as asked, but for what admission changed", func(w stateful) {
 		w.mutated("db-2")
 		w.mark("db-2") // what takes its place will be changed as well
 	}, func(w stateful) {
-		w.adopted("db-2")
+		w.second()
+		w.mutated("db-2")
 		w.mark("db-2")
 	}},
 	{"S3", "promoted once it is so", func(w stateful) {

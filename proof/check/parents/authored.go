@@ -24,7 +24,7 @@ func Authored() check.Kind {
 	k := StatefulSet()
 	k.Controller, k.Claims = "", check.Kind{}.Claims
 	k.Names = namesByHash
-	k.Named, k.Ordered, k.Alone, k.Starting, k.Lacks, k.Holds, k.Claimed, k.Outlives = nil, nil, nil, nil, nil, nil, nil, nil
+	k.Named, k.Ordered, k.Alone, k.Starting, k.Holds, k.Claimed, k.Outlives = nil, nil, nil, nil, nil, nil, nil
 	k.Current, k.Update = nil, nil
 	k.Units, k.Returns = authoredUnits, true
 	k.Ended = func(child client.Object) bool { return as[corev1.Pod](child).Status.Phase == corev1.PodFailed }

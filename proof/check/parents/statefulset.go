@@ -60,7 +60,6 @@ func StatefulSet() check.Kind {
 		Alone:    func(parent client.Object) bool { return recreates(as[appsv1.StatefulSet](parent)) },
 		Starting: podStarts,
 		Holds:    func(parent client.Object) bool { return partitionOf(as[appsv1.StatefulSet](parent)) > 0 },
-		Lacks:    lacksStorage,
 		Claimed:  claimed, Outlives: outlives,
 	}
 	return withStatefulStatus(k)

@@ -12,23 +12,6 @@ import (
 
 // This file tells the rules which claims are a StatefulSet's, and what becomes of them.
 
-// lacksStorage says which claim of its ordinal a pod that was adopted does not mount: only another pod can. Of a pod
-// that is not older than its set, admission took the claim away, and would do so again; what is like that stays.
-func lacksStorage(child, parent client.Object) string {
-	pod := as[corev1.Pod](child)
-	if born := parent.GetCreationTimestamp(); !pod.CreationTimestamp.Before(&born) {
-		return ""
-	}
-	for _, template := range as[appsv1.StatefulSet](parent).Spec.VolumeClaimTemplates {
-		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-			return v.Name == template.Name && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == v.Name+"-"+pod.Name
-		}) {
-			return "it does not mount its claim " + template.Name
-		}
-	}
-	return ""
-}
-
 // claimed reports whether a claim is called TEMPLATE-SET-ORDINAL.
 func claimed(parent, claim client.Object) bool {
 	set := as[appsv1.StatefulSet](parent)
