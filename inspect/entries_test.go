@@ -4,10 +4,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -134,4 +136,24 @@ func readingOf(t *testing.T, ds *appsv1.DaemonSet, pods []*corev1.Pod, objects .
 	}
 	r.Counts, r.Strays, r.ChildrenErr = k.Count(t.Context(), ds, r.Revisions)
 	return r
+}
+
+// TestPodsOfADeletedRevision: the hash of a pod names no revision. The pod counts for the newest revision if it has the
+// template generation of the DaemonSet.
+func TestPodsOfADeletedRevision(t *testing.T) {
+	ds := inspecttest.Web("web:2")
+	ds.CreationTimestamp = metav1.NewTime(time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC))
+	ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "2"}
+	pod := func(name, generation string) *corev1.Pod {
+		out := inspecttest.Pod(ds, name, "gone")
+		out.CreationTimestamp = metav1.NewTime(ds.CreationTimestamp.Add(time.Hour))
+		out.Labels["pod-template-generation"] = generation
+		return out
+	}
+	h := readingOf(t, ds, []*corev1.Pod{pod("p1", "2"), pod("p2", "1")},
+		inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.StoredOf(t, ds, 2, "bbb")).History()
+	if h.Entries[0].Children != 0 || h.Entries[1].Children != 1 {
+		t.Errorf("%+v", h.Entries)
+	}
+	inspecttest.ExpectWarnings(t, h.Warnings, "1 of 2 pods come from no revision")
 }

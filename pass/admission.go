@@ -89,7 +89,7 @@ type admission struct {
 	seen  time.Time
 	blind bool
 	wrong int
-	// update is the update revision of the last pass.
+	// update is the update revision of the last pass with suspects.
 	update *revision.Revision
 }
 
@@ -123,8 +123,8 @@ func (a alteration) again(err error, now time.Time, from string) alteration {
 }
 
 // Make creates the child of a place: see [ownership.Writer.Create]. intact returns an [AlteredError] if admission
-// altered the created child. A child that is lost to the parent is deleted immediately, and the error is joined with
-// that of the deletion. Its place is tried by dry runs from then on, once a minute. Concurrent calls for several places
+// altered the created child. A child that is lost to the parent is deleted immediately, and the error of the deletion
+// is joined. Its place is tried by dry runs from then on, once a minute at most. Concurrent calls for several places
 // are safe.
 func (ch *Children[C]) Make(
 	ctx context.Context, p *Pass, place string, child C, ours func(found client.Object) bool, intact func(made C) error,
@@ -221,7 +221,10 @@ func (p *Pass) admitted(place, from string, uid types.UID, altered error) {
 // under another name, the children of the earlier one are of this one.
 func (m *admission) updateTo(families []Family, update *revision.Revision) {
 	was := m.update
-	if m.update = update; was == nil || update == nil || was.Hash == update.Hash {
+	if update == nil {
+		return
+	}
+	if m.update = update; was == nil || was.Hash == update.Hash {
 		return
 	}
 	if was.Snapshot == nil || update.Snapshot == nil || revision.Compare(was.Snapshot, update.Snapshot) == revision.RuleNone {
@@ -257,7 +260,9 @@ func (p *Pass) suspects(families []Family, known []revision.Revision, update *re
 			out = append(out, child)
 		}
 	}
-	m.kept = kept
+	if m.kept = kept; len(kept) == 0 {
+		m.update = nil // there may be thousands of parents without a suspect
+	}
 	slices.SortStableFunc(out, func(a, b client.Object) int {
 		return cmp.Or(kept[a.GetUID()].at.Compare(kept[b.GetUID()].at), cmp.Compare(a.GetName(), b.GetName()))
 	})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/rollout"
@@ -343,14 +344,16 @@ func (f *facts) conforms(pod *corev1.Pod) bool {
 	case hash == f.hash:
 		return true
 	}
-	return !f.hold && !f.named[hash] && pod.Labels[templateGenerationLabel] != "" &&
-		pod.Labels[templateGenerationLabel] == templateGeneration(f.ds) && (hasGeneration(f.ds, pod) || f.isFirst(pod))
+	return !f.hold && !f.named[hash] && (history.IsOfTemplate(f.ds, pod) || f.isFirst(pod))
 }
 
-// isFirst reports whether a pod has the name of the first pod of the update revision on its node.
+// isFirst reports whether a pod has the name of the first pod of the update revision on its node, and its template
+// generation. Such a pod may be as old as the DaemonSet.
 func (f *facts) isFirst(pod *corev1.Pod) bool {
 	node, err := nodeOf(pod)
-	return err == nil && pod.Name == podName(f.ds, f.hash, creation{node: node})
+	generation := pod.Labels[history.TemplateGenerationLabel]
+	return err == nil && generation != "" && generation == history.TemplateGeneration(f.ds) &&
+		pod.Name == podName(f.ds, f.hash, creation{node: node})
 }
 
 // available reports whether a pod has been ready for minReadySeconds. If not yet, the DaemonSet is requeued for that

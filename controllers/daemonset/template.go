@@ -11,29 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file builds the pod of a revision for a node.
-
-// templateGenerationLabel is the template generation of the DaemonSet from which a pod was created. The API server
-// counts the edits of the template, and shows the count as an annotation.
-const templateGenerationLabel = "pod-template-generation"
-
-// templateGeneration returns the template generation of a DaemonSet, empty if it has none.
-func templateGeneration(ds *appsv1.DaemonSet) string {
-	generation, err := strconv.ParseInt(ds.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
-	if err != nil {
-		return ""
-	}
-	return strconv.FormatInt(generation, 10)
-}
-
-// hasGeneration reports whether the label of a pod is a template generation of ds. A pod that may be older than ds has
-// one of an earlier DaemonSet, which was deleted without its pods: the count began again.
-func hasGeneration(ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
-	return templateGeneration(ds) != "" && pod.Labels[templateGenerationLabel] != "" && ds.CreationTimestamp.Before(&pod.CreationTimestamp)
-}
 
 // tolerate adds what every daemon pod tolerates: problems of the node that it serves.
 func tolerate(spec *corev1.PodSpec) {
@@ -69,8 +51,8 @@ func podFor(ds *appsv1.DaemonSet, hash string, c creation) *corev1.Pod {
 	pod := pass.PodFrom(&ds.Spec.Template, ds, kind)
 	pod.Name = podName(ds, hash, c)
 	pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = hash
-	if generation := templateGeneration(ds); generation != "" {
-		pod.Labels[templateGenerationLabel] = generation
+	if generation := history.TemplateGeneration(ds); generation != "" {
+		pod.Labels[history.TemplateGenerationLabel] = generation
 	}
 	tolerate(&pod.Spec)
 	bind(&pod.Spec, c.node)

@@ -303,5 +303,10 @@ func (b *builtin) belongs(parent, child client.Object, log []Stored) int {
 		return foreign
 	}
 	made := revision.NewInUse(child.GetLabels()[b.format.ChildLabel])
-	return slices.IndexFunc(log, func(s Stored) bool { return made.Has(s.Revision) })
+	of := slices.IndexFunc(log, func(s Stored) bool { return made.Has(s.Revision) })
+	if of < 0 && len(log) > 0 && b.format.OfNewest != nil && b.format.OfNewest(parent, child) {
+		newest := slices.MaxFunc(log, func(x, y Stored) int { return revision.CompareByNumber(x.Revision, y.Revision) })
+		of = slices.IndexFunc(log, func(s Stored) bool { return s.UID == newest.UID })
+	}
+	return of
 }

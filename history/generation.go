@@ -1,0 +1,37 @@
+package history
+
+import (
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// This file is the template generation of DaemonSets. The API server counts the edits of the template, and each pod has
+// the count as a label. The hash of a pod may name no revision: the revision was deleted, or admission has changed the
+// label. Then the template generation identifies the template.
+
+// TemplateGenerationLabel is the label of a pod for the template generation of its DaemonSet.
+const TemplateGenerationLabel = "pod-template-generation"
+
+// TemplateGeneration returns the template generation of a DaemonSet as a label value, empty if the DaemonSet has none.
+func TemplateGeneration(ds metav1.Object) string {
+	generation, err := strconv.ParseInt(ds.GetAnnotations()[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatInt(generation, 10)
+}
+
+// HasTemplateGeneration reports whether a pod has a template generation of ds. A pod that may be older than ds has the
+// label of an earlier DaemonSet, which was deleted without its pods. The count began again.
+func HasTemplateGeneration(ds, pod metav1.Object) bool {
+	born := ds.GetCreationTimestamp()
+	made := pod.GetCreationTimestamp()
+	return TemplateGeneration(ds) != "" && pod.GetLabels()[TemplateGenerationLabel] != "" && born.Before(&made)
+}
+
+// IsOfTemplate reports whether a pod comes from the template that ds has now, by its template generation.
+func IsOfTemplate(ds, pod metav1.Object) bool {
+	return HasTemplateGeneration(ds, pod) && pod.GetLabels()[TemplateGenerationLabel] == TemplateGeneration(ds)
+}
