@@ -155,7 +155,7 @@ func TestTheConvention(t *testing.T) {
 
 	a.says(exit.OK, "history convoy/east", "convoy.anykind.example.com/east\n", "PODS", "1  1", "east-6fbc1", "2  *  2", "east-6fbc2")
 	a.says(exit.OK, "diff convoy/east", "--- revision 1 (east-6fbc1)", "+  network:", "-    image: app:1", "+    image: app:2")
-	a.says(exit.Unfinished, "status convoy/east", "is in progress: 2/3 pods updated")
+	a.says(exit.Unfinished, "status convoy/east", "is in progress: 2/2 pods updated, 2/2 available, 3 exist")
 	a.says(exit.OK, "undo convoy/east", "rolled back to revision 1 (east-6fbc1)")
 	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(convoy), convoy))
 	if got := fmt.Sprint(convoy.Object["spec"]); got != "map[replicas:2 truck:map[color:red image:app:1]]" {

@@ -52,7 +52,7 @@ func TestStatusOfADeployment(t *testing.T) {
 		t.Errorf("the last line is not the last state:\n%s", out)
 	}
 	image("broken:3")
-	a.sooner(exit.Unfinished, "status deploy/web", "is in progress: 1/3 pods updated, 2/3 available", "container main is waiting: ErrImagePull")
+	a.sooner(exit.Unfinished, "status deploy/web", "is in progress: 1/2 pods updated, 2/2 available, 3 exist", "container main is waiting: ErrImagePull")
 	a.says(exit.TimedOut, "status deploy/web --watch --timeout 2s", "timed out after 2s: deployment.apps/web is in progress")
 	a.says(exit.OK, "undo deploy/web --wait --timeout 1m", "rolled back to revision 2", "deployment.apps/web rolled out: 2/2")
 
