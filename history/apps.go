@@ -101,7 +101,7 @@ func DaemonSet() *Apps {
 		},
 		Children:   []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Pod")},
 		ChildLabel: appsv1.DefaultDaemonSetUniqueLabelKey,
-		OfNewest:   func(ds, pod client.Object) bool { return IsOfTemplate(ds, pod) },
+		OfNewest:   IsOfTemplate,
 		NewParent:  func() client.Object { return &appsv1.DaemonSet{} },
 	}
 }

@@ -274,14 +274,7 @@ func (s *server) current() string {
 func TestAPlanThatFailsEndsThePass(t *testing.T) {
 	w := newWorld(t, append(three(rolling(1, 0)), pod("n1", hashOld), pod("n2", hashOld), pod("n3", hashOld))...)
 	p, failed := w.r.NewPass(w.ds()), errors.New("the cache cannot be read")
-	selector, err := pass.Selector(w.ds().Spec.Selector)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := w.r.gather(t.Context(), p, w.ds(), selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := w.gathered(p)
 	row := w.r.row(p, o)
 	usual := row.Plan
 	row.Plan = func(recorded *pass.Recorded, altered pass.Altered) (*plan, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/revision"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -29,8 +30,8 @@ type facts struct {
 	selector labels.Selector
 	// hash is the label value of the revision that pods are made from: the update revision.
 	hash string
-	// named are the hashes of all revisions.
-	named map[string]bool
+	// entries are all revisions.
+	entries []revision.Revision
 	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision
 	// that exists, or hash is empty; lost pods are recreated from it, and nothing is replaced.
 	hold bool
@@ -267,9 +268,7 @@ func (p *planner) keepOne(node string, pods []*corev1.Pod) *rollout.Instance {
 		Name:      keep.Name,
 		Revision:  cmp.Or(keep.Labels[appsv1.DefaultDaemonSetUniqueLabelKey], "unknown"),
 		Ready:     isReady(keep),
-		Available: p.available(keep),
-
-		NeverReady: readiness.NeverReady(keep),
+		Available: p.available(keep), NeverReady: readiness.NeverReady(keep),
 	}
 }
 
@@ -336,24 +335,26 @@ func (f *facts) isAltered(pod *corev1.Pod) bool { return f.altered != nil && f.a
 // conforms reports whether a pod comes from the update revision. Labels are trusted: only this controller writes them,
 // and a pod's content is set when it is created. A hash that names no revision decides nothing, because the revision
 // may have been deleted, or admission may have changed the label. The template generation decides then.
+// The name of the first pod on a node proves that a pod is not older than the DaemonSet.
 func (f *facts) conforms(pod *corev1.Pod) bool {
 	hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+	// A terminating revision decides nothing either: an equal revision may take its place.
+	names := func(r revision.Revision) bool { return r.Hash == hash && !r.Deleting }
 	switch {
 	case f.hash == "":
 		return false
 	case hash == f.hash:
 		return true
+	case f.hold, slices.ContainsFunc(f.entries, names):
+		return false
 	}
-	return !f.hold && !f.named[hash] && (history.IsOfTemplate(f.ds, pod) || f.isFirst(pod))
+	return history.SameTemplateGeneration(f.ds, pod) && (history.HasTemplateGeneration(f.ds, pod) || f.isFirst(pod))
 }
 
-// isFirst reports whether a pod has the name of the first pod of the update revision on its node, and its template
-// generation. Such a pod may be as old as the DaemonSet.
+// isFirst reports whether a pod has the name of the first pod of the update revision on its node.
 func (f *facts) isFirst(pod *corev1.Pod) bool {
 	node, err := nodeOf(pod)
-	generation := pod.Labels[history.TemplateGenerationLabel]
-	return err == nil && generation != "" && generation == history.TemplateGeneration(f.ds) &&
-		pod.Name == podName(f.ds, f.hash, creation{node: node})
+	return err == nil && pod.Name == podName(f.ds, f.hash, creation{node: node})
 }
 
 // available reports whether a pod has been ready for minReadySeconds. If not yet, the DaemonSet is requeued for that

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // rich is a DaemonSet whose template has a bit of everything that a pod of it gets or loses.
@@ -208,7 +210,7 @@ func TestConformsByTemplateGeneration(t *testing.T) {
 		"it has no generation":                {pod("n1", "gone", age(time.Minute)), false, false},
 		"the update revision is not recorded": {pod("n1", "gone", generation("5"), age(time.Minute)), true, false},
 	} {
-		f := facts{ds: ds, hash: hashNew, hold: c.hold, named: map[string]bool{hashOld: true, hashNew: true}}
+		f := facts{ds: ds, hash: hashNew, hold: c.hold, entries: []revision.Revision{{Hash: hashOld}, {Hash: hashNew}}}
 		if got := f.conforms(c.pod); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

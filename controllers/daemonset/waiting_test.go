@@ -106,16 +106,22 @@ func TestPauseWithSurge(t *testing.T) {
 		for range 10 {
 			p.Replaced(hashNew, "n1")
 		}
-		selector, err := pass.Selector(w.ds().Spec.Selector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := w.r.gather(t.Context(), p, w.ds(), selector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := o.pause(hashNew, "n1").Length; got != want && (surge != 0 || got < want) {
+		if got := w.gathered(p).pause(hashNew, "n1").Length; got != want && (surge != 0 || got < want) {
 			t.Errorf("maxSurge %d: %s, want %s", surge, got, want)
 		}
 	}
+}
+
+// gathered makes the reads of a pass.
+func (w *world) gathered(p *pass.Pass) *observed {
+	w.t.Helper()
+	selector, err := pass.Selector(w.ds().Spec.Selector)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o, err := w.r.gather(w.t.Context(), p, w.ds(), selector)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return o
 }

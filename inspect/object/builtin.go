@@ -297,7 +297,7 @@ const (
 )
 
 // belongs returns the index of the revision that a child was made from. Children point at it by its hash or, where it
-// has no hash label, by its name.
+// has no hash label, by its name. log is oldest first.
 func (b *builtin) belongs(parent, child client.Object, log []Stored) int {
 	if ref := metav1.GetControllerOfNoCopy(child); ref == nil || ref.UID != parent.GetUID() {
 		return foreign
@@ -305,8 +305,7 @@ func (b *builtin) belongs(parent, child client.Object, log []Stored) int {
 	made := revision.NewInUse(child.GetLabels()[b.format.ChildLabel])
 	of := slices.IndexFunc(log, func(s Stored) bool { return made.Has(s.Revision) })
 	if of < 0 && len(log) > 0 && b.format.OfNewest != nil && b.format.OfNewest(parent, child) {
-		newest := slices.MaxFunc(log, func(x, y Stored) int { return revision.CompareByNumber(x.Revision, y.Revision) })
-		of = slices.IndexFunc(log, func(s Stored) bool { return s.UID == newest.UID })
+		return len(log) - 1
 	}
 	return of
 }
