@@ -32,8 +32,10 @@ type Claimer struct {
 	Writer client.Writer
 	// Live reads the parent past every cache before the first adoption of a pass.
 	Live client.Reader
-	// Adoptable, if set, is asked before an orphan is adopted. An error means no; its text is the reason. StatefulSets
-	// adopt by name pattern this way.
+	// Member, if set, reports whether a child that the selector matches may be the parent's. If not, it is not adopted,
+	// and a child of the parent is released. A StatefulSet uses it to check the names of pods.
+	Member func(child client.Object) bool
+	// Adoptable, if set, is asked before an orphan is adopted. An error means no; its text is the reason.
 	Adoptable func(child client.Object) error
 	// Wrote, if set, is called with every object that was changed, as the server returned it. See [ConsistencyStore].
 	Wrote func(child client.Object)
@@ -62,7 +64,7 @@ func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T,
 	var owned []T
 	var errs []error
 	for _, child := range children {
-		decision := Decide(c.Parent, child, c.Selector.Matches(labels.Set(child.GetLabels())))
+		decision := Decide(c.Parent, child, c.matches(child))
 		switch decision.Action {
 		case Keep:
 			owned = append(owned, child)
@@ -85,6 +87,10 @@ func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T,
 		}
 	}
 	return owned, errors.Join(errs...)
+}
+
+func (c *Claimer) matches(child client.Object) bool {
+	return c.Selector.Matches(labels.Set(child.GetLabels())) && (c.Member == nil || c.Member(child))
 }
 
 // adopt returns nil and no error if the child cannot be adopted.

@@ -29,8 +29,8 @@ type Decision struct {
 	Reason string
 }
 
-// Decide applies the three laws to one object. matches says whether the object's labels match the parent's selector.
-// Neither argument is changed.
+// Decide applies the three laws to one object. matches is true if the object's labels match the parent's selector. With
+// [Claimer.Member], that function must also return true. Neither argument is changed.
 func Decide(parent, child metav1.Object, matches bool) Decision {
 	if parent.GetNamespace() != "" && child.GetNamespace() != parent.GetNamespace() {
 		return Decision{Ignore, fmt.Sprintf("it is in namespace %q, its would-be parent in %q", child.GetNamespace(), parent.GetNamespace())}
@@ -44,9 +44,9 @@ func Decide(parent, child metav1.Object, matches bool) Decision {
 	case matches:
 		return Decision{Keep, "the parent controls it"}
 	case parent.GetDeletionTimestamp() != nil:
-		return Decision{Ignore, "the parent controls it and its labels no longer match, but a parent that is being deleted releases nothing"}
+		return Decision{Ignore, "the parent controls it and it no longer matches, but a parent that is being deleted releases nothing"}
 	default:
-		return Decision{Release, "the parent controls it, but its labels no longer match the selector"}
+		return Decision{Release, "the parent controls it, but it no longer matches"}
 	}
 }
 

@@ -27,6 +27,8 @@ type Children[C client.Object] struct {
 
 	// Kind is the kind of the children.
 	Kind schema.GroupVersionKind
+	// Member, if set, reports whether a child that the selector matches may be the parent's: see [ownership.Claimer].
+	Member func(parent client.Object, child C) bool
 	// Adoptable, if set, is asked before an orphan is adopted: see [ownership.Claimer].
 	Adoptable func(parent client.Object, orphan C) error
 
@@ -85,6 +87,9 @@ func (ch *Children[C]) Claim(ctx context.Context, p *Pass, selector labels.Selec
 	claimer := &ownership.Claimer{
 		Parent: parent, Kind: p.kind(), Selector: selector, Writer: c.Client, Live: c.Live,
 		Wrote: func(o client.Object) { c.Consistency.WroteAt(parent.GetUID(), ch.Resource, o) },
+	}
+	if ch.Member != nil {
+		claimer.Member = func(o client.Object) bool { return ch.Member(parent, o.(C)) }
 	}
 	if ch.Adoptable != nil {
 		claimer.Adoptable = func(o client.Object) error { return ch.Adoptable(parent, o.(C)) }

@@ -96,11 +96,3 @@ func storageDiffers(set *appsv1.StatefulSet, ordinal int64, pod *corev1.Pod) str
 	}
 	return ""
 }
-
-// adoptable refuses orphans that cannot be pods of set by their name, whatever their labels are.
-func adoptable(set *appsv1.StatefulSet, name string) error {
-	if _, ok := ordinalOf(set, name); !ok {
-		return fmt.Errorf("%s is no name of a pod of StatefulSet %s", name, set.Name)
-	}
-	return nil
-}

@@ -45,6 +45,26 @@ func TestFirstPass(t *testing.T) {
 	}
 }
 
+// TestAPodThatIsNoMember: a user's copy of a pod has the set's owner reference, and a name that the set never gives.
+// The set releases it. Otherwise the garbage collector would delete it with the set.
+func TestAPodThatIsNoMember(t *testing.T) {
+	w := newWorld(t, web())
+	w.rounds(5)
+	canary := w.pod(0)
+	canary.Name, canary.UID, canary.ResourceVersion = "web-canary", "canary", ""
+	w.must(w.Create(t.Context(), canary))
+	w.rounds(2)
+	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(canary), canary))
+	if len(canary.OwnerReferences) > 0 || w.Count("delete", "Pod") > 0 {
+		t.Errorf("owners %v, %d pods deleted", canary.OwnerReferences, w.Count("delete", "Pod"))
+	}
+	before := len(w.Writes())
+	w.rounds(2)
+	if n := len(w.Writes()) - before; n > 0 {
+		t.Errorf("%d writes afterwards", n)
+	}
+}
+
 // TestLostPods: what is lost on the way comes back as it was, restored from the stored revision and not from the set.
 func TestLostPods(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -57,7 +57,10 @@ func newReconciler(config pass.Config, askServer bool) *Reconciler {
 	r.log = pass.NewLog(r.Controller, history.StatefulSet(), askServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Label, r.pods.ByName = appsv1.StatefulSetRevisionLabel, true
-	r.pods.Adoptable = func(set client.Object, pod *corev1.Pod) error { return adoptable(asStatefulSet(set), pod.Name) }
+	r.pods.Member = func(set client.Object, pod *corev1.Pod) bool {
+		_, ok := ordinalOf(asStatefulSet(set), pod.Name)
+		return ok
+	}
 	r.claims = pass.NewChildren[*corev1.PersistentVolumeClaim](r.Controller, claimKind, claimResource,
 		func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} })
 	r.OnForget(r.refusals.forget)
