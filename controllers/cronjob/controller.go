@@ -55,6 +55,7 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 		return err
 	}
 	plan := makePlan(r.facts(ctx, o))
+	r.memories.owe(o.cronJob.UID, plan.owed)
 	p.RequeueAfter(plan.again)
 	status := plan.status
 	var failed error

@@ -26,6 +26,9 @@ type memory struct {
 	looked   time.Time
 	// since is until when another one was in force.
 	since time.Time
+	// owed is true if a time of that schedule is due and no Job was started for it. The last Job still runs, or the API
+	// server refused the new one.
+	owed bool
 	// started is the latest time that this process has started a Job for.
 	started time.Time
 	// said are the events that were sent, by reason and key.
@@ -47,13 +50,13 @@ func (m *memories) get(uid types.UID) *memory {
 
 // since returns until when another schedule of the CronJob was in force, zero if this process knows of none. A schedule
 // is for times that come: what it would have had before it was set is not missed. The last pass over the other one is
-// what is known for sure.
+// what is known for sure. If a Job was owed then, it still is.
 func (m *memories) since(cj *batchv1.CronJob, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := m.get(cj.UID)
 	schedule := ptr.Deref(cj.Spec.TimeZone, "") + " " + cj.Spec.Schedule
-	if of.schedule != "" && of.schedule != schedule {
+	if of.schedule != "" && of.schedule != schedule && !of.owed {
 		of.since = of.looked
 	}
 	if of.since.After(now) { // the clock was set back
@@ -63,11 +66,20 @@ func (m *memories) since(cj *batchv1.CronJob, now time.Time) time.Time {
 	return of.since
 }
 
+// owe notes whether a Job is owed.
+func (m *memories) owe(cj types.UID, owed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.get(cj).owed = owed
+}
+
 // start notes that a Job was started for a time.
 func (m *memories) start(cj types.UID, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if of := m.get(cj); at.After(of.started) {
+	of := m.get(cj)
+	of.owed = false
+	if at.After(of.started) {
 		of.started = at
 	}
 }

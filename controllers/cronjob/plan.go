@@ -33,6 +33,8 @@ type plan struct {
 	// start is the time for which a Job is started, zero if none is. Those of replaced are deleted before.
 	start    time.Time
 	replaced []job
+	// owed is true if a time is due for which no Job was started.
+	owed bool
 	// surplus are the finished Jobs beyond the history limits, with the reason.
 	surplus []removal
 	events  []event
@@ -180,6 +182,7 @@ func (p *planner) due(times schedule, after, at time.Time) {
 	if p.there(name) {
 		return // two times of one minute have one Job
 	}
+	p.owed = true
 	if spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && len(p.status.Active) > 0 {
 		p.tell(event{
 			reason: "JobAlreadyActive", action: "Schedule", key: key,

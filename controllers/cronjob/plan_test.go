@@ -258,6 +258,36 @@ func TestAScheduleIsForTimesThatCome(t *testing.T) {
 	w.is("start 13:00:00, again in 1m0s")
 }
 
+// TestAnEditWhileAJobIsOwed: an edit does not cancel the Job of twelve o'clock, which waits for the end of another Job.
+// Once that Job is started, the new schedule starts none for times before the edit.
+func TestAnEditWhileAJobIsOwed(t *testing.T) {
+	var m memories
+	w := newWorld(t, "12:10:00").served("11:00:00").job("11:00:00", "").active().spec(policy(batchv1.ForbidConcurrent))
+	pass := func(clock string) *plan {
+		w.f.now = hour(t, clock)
+		w.f.since = m.since(w.f.cronJob, w.f.now)
+		p := makePlan(w.f)
+		m.owe(w.f.cronJob.UID, p.owed)
+		return p
+	}
+	schedule := func(s string) { w.spec(func(spec *batchv1.CronJobSpec) { spec.Schedule = s }) }
+	if p := pass("12:10:00"); !p.owed || !p.start.IsZero() {
+		t.Fatalf("owed %t, start %s, want one that waits", p.owed, p.start)
+	}
+	schedule("0 12 * * *")
+	pass("12:20:00")
+	w.f.jobs, w.f.cronJob.Status.Active = nil, nil
+	if p := pass("12:30:00"); !p.start.Equal(hour(t, "12:00:00")) {
+		t.Fatalf("start %s, want 12:00", p.start)
+	}
+	m.start(w.f.cronJob.UID, hour(t, "12:00:00"))
+	w.served("12:00:00")
+	schedule("15 12 * * *")
+	if p := pass("12:40:00"); !p.start.IsZero() {
+		t.Errorf("start %s, which was before the edit", p.start)
+	}
+}
+
 // TestAStartThatTheStatusDoesNotSay: the status cannot be written, and the Job is deleted as soon as it has finished.
 func TestAStartThatTheStatusDoesNotSay(t *testing.T) {
 	var m memories

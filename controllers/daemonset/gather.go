@@ -35,7 +35,7 @@ type observed struct {
 // gather reads the DaemonSet's nodes, pods and revisions, and claims the pods and revisions.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, ds *appsv1.DaemonSet, selector labels.Selector) (*observed, error) {
 	o := &observed{ds: ds, selector: selector, pause: p.Pause}
-	if update := ds.Spec.UpdateStrategy.RollingUpdate; update != nil && update.MaxSurge != nil && update.MaxSurge.String() != "0" {
+	if surges(ds) {
 		// Whoever asks for a surge wants a pod on the node all the time; Kubernetes makes no pause at all there.
 		o.pause = func(revision, node string) pass.Wait { return p.PauseAtMost(time.Minute, revision, node) }
 	}

@@ -167,6 +167,16 @@ func budgetOf(f facts, place placement) (rollout.Strategy, error) {
 	return rollout.Strategy{MaxUnavailable: unavailable, MaxSurge: surge, Beside: true}, nil
 }
 
+// surges reports whether the update strategy asks for a surge on any node.
+func surges(ds *appsv1.DaemonSet) bool {
+	update := ds.Spec.UpdateStrategy.RollingUpdate
+	if update == nil {
+		return false
+	}
+	surge, err := scaled(update.MaxSurge, 1)
+	return err == nil && surge > 0
+}
+
 func scaled(value *intstr.IntOrString, of int) (int, error) {
 	if value == nil {
 		return 0, nil

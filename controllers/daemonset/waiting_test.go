@@ -100,14 +100,14 @@ func TestStaleRead(t *testing.T) {
 // TestPauseWithSurge: whoever asks for a surge wants a pod on each node all the time, so that a failed pod stays for a
 // minute at most.
 func TestPauseWithSurge(t *testing.T) {
-	for surge, want := range map[int]time.Duration{0: 8 * time.Minute, 1: time.Minute} {
-		w := newWorld(t, three(rolling(1-surge, surge))...)
+	for surge, want := range map[string]time.Duration{"0": 8 * time.Minute, "0%": 8 * time.Minute, "1": time.Minute, "1%": time.Minute} {
+		w := newWorld(t, three(rolling(1, surge))...)
 		p := w.r.NewPass(w.ds())
 		for range 10 {
 			p.Replaced(hashNew, "n1")
 		}
-		if got := w.gathered(p).pause(hashNew, "n1").Length; got != want && (surge != 0 || got < want) {
-			t.Errorf("maxSurge %d: %s, want %s", surge, got, want)
+		if got := w.gathered(p).pause(hashNew, "n1").Length; got != want && (surge[0] != '0' || got < want) {
+			t.Errorf("maxSurge %s: %s, want %s", surge, got, want)
 		}
 	}
 }
