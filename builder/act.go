@@ -94,7 +94,7 @@ func (r *reconciler[P]) unaltered(p *pass.Pass, c creation, made client.Object) 
 	if r.kinds[c.rule].named && made.GetAnnotations()[PlaceAnnotation] == "" {
 		return &pass.AlteredError{What: "annotation " + PlaceAnnotation + " is missing", Lost: true}
 	}
-	return pass.Unaltered(p.Parent, made, selector, wanted)
+	return p.Unaltered(made, selector, wanted)
 }
 
 // create makes one child.

@@ -95,6 +95,10 @@ func (l *Log) describe(parent client.Object) string {
 	return fmt.Sprintf("%s %s/%s", l.OwnerKind(parent).Kind, parent.GetNamespace(), parent.GetName())
 }
 
+func (l *Log) owner(parent client.Object) ownership.Owner {
+	return ownership.OwnerOf(parent, l.OwnerKind(parent).GroupKind())
+}
+
 // tracksGeneration reports whether the API server counts the edits of what is versioned of a parent. A format may
 // promise it for a kind that has no generation: ConfigMaps, Secrets and others of the core.
 func (l *Log) tracksGeneration(parent client.Object) bool {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,7 +56,7 @@ func (l *Log) claim(
 		Writer:   l.opts.Client,
 		Live:     l.opts.Live,
 		Adoptable: func(orphan client.Object) error { // asked about orphans only, so that nothing is sorted out where there are none
-			owned := slices.DeleteFunc(slices.Clone(found), func(o client.Object) bool { return !metav1.IsControlledBy(o, parent) })
+			owned := slices.DeleteFunc(slices.Clone(found), func(o client.Object) bool { return !l.owner(parent).Controls(o) })
 			return l.Adoptable(parent, orphan, owned)
 		},
 		Wrote: func(o client.Object) { l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), o) },
@@ -131,7 +130,7 @@ func (l *Log) candidates(ctx context.Context, parent client.Object, selector lab
 			return nil, fmt.Errorf("find the revisions of %s: %w", l.describe(parent), err)
 		}
 	}
-	err = ownership.Candidates(ctx, lists, l.EmptyList(), namespace, parent.GetUID(), selector, l.opts.Indexed, found)
+	err = ownership.Candidates(ctx, lists, l.EmptyList(), namespace, l.owner(parent), selector, l.opts.Indexed, found)
 	return out, err
 }
 
@@ -180,7 +179,7 @@ func (l *Log) stored(ctx context.Context, parent client.Object) ([]client.Object
 	}
 	var out []client.Object
 	err = meta.EachListItem(list, func(item runtime.Object) error {
-		if o := item.(client.Object); metav1.IsControlledBy(o, parent) {
+		if o := item.(client.Object); l.owner(parent).Controls(o) {
 			out = append(out, o)
 		}
 		return nil

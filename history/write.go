@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,17 +130,17 @@ func (l *Log) readBack(ctx context.Context, parent client.Object, v *Verdict, na
 		return nil, err
 	}
 	if !selector.Matches(labels.Set(o.GetLabels())) { // somebody took its labels away: no list shows it any more
-		if !metav1.IsControlledBy(o, parent) {
+		if !l.owner(parent).Controls(o) {
 			return nil, nil
 		}
 		l.opts.Consistency.WroteAt(parent.GetUID(), l.Resource(), o) // the next pass lets it go
 		return nil, fmt.Errorf("%w: revision %s does not match the selector any more", ErrStale, name)
 	}
-	if ref := metav1.GetControllerOfNoCopy(o); ref == nil {
+	if owner := ownership.ControllerOf(o); owner == (ownership.Owner{}) {
 		if o, err = l.adopt(ctx, parent, o); o == nil || err != nil {
 			return nil, err
 		}
-	} else if ref.UID != parent.GetUID() {
+	} else if owner != l.owner(parent) {
 		return nil, nil
 	}
 	// The cache does not show it yet, or it would not have been created. Wait for it before the next pass.

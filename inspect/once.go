@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -138,8 +137,8 @@ func (o *once) whole(ctx context.Context, list client.ObjectList, namespace stri
 	c := &items{controlled: map[string][]int{}}
 	err = meta.EachListItem(all, func(item runtime.Object) error {
 		if m, err := meta.Accessor(item); err == nil {
-			if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
-				c.controlled[string(ref.UID)] = append(c.controlled[string(ref.UID)], len(c.all))
+			if owner := ownership.ControllerOf(m).Value(); owner != ownership.Orphan {
+				c.controlled[owner] = append(c.controlled[owner], len(c.all))
 			}
 		}
 		c.all = append(c.all, item)

@@ -64,7 +64,7 @@ func Claim[T client.Object](ctx context.Context, c *Claimer, children []T) ([]T,
 	var owned []T
 	var errs []error
 	for _, child := range children {
-		decision := Decide(c.Parent, child, c.matches(child))
+		decision := Decide(c.Parent, c.Kind.GroupKind(), child, c.matches(child))
 		switch decision.Action {
 		case Keep:
 			owned = append(owned, child)

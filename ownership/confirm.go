@@ -24,7 +24,8 @@ import (
 type Confirmer struct {
 	// Live lists past every cache; it needs list on the child kind.
 	Live client.Reader
-	// Children is the child kind.
+	// Owner returns the identity by which children name a parent. Children is their kind.
+	Owner    func(parent client.Object) Owner
 	Children schema.GroupVersionKind
 	// Consistency, if set, learns what the cache does not show, or still shows, under Resource, that of the child
 	// kind. The next pass then waits for that instead of listing again, five times a second, for as long as the watch
@@ -52,8 +53,8 @@ func (c *Confirmer) ConfirmIn(
 	if _, done := c.done.Load(parent.GetUID()); done {
 		return "", nil
 	}
-	whole := selector.Empty()
-	if whole && c.listed.agrees(namespace, parent, cached) {
+	owner, whole := c.Owner(parent), selector.Empty()
+	if whole && c.listed.agrees(namespace, owner, cached) {
 		c.done.Store(parent.GetUID(), struct{}{})
 		return "", nil
 	}
@@ -72,7 +73,7 @@ func (c *Confirmer) ConfirmIn(
 	}
 	for i := range live.Items {
 		item := &live.Items[i]
-		if !metav1.IsControlledBy(item, parent) {
+		if !owner.Controls(item) {
 			continue
 		}
 		child, known := shown[item.UID]
@@ -112,40 +113,37 @@ func (c *Confirmer) Forget(parent types.UID) {
 // listed is which children the API server had of each parent, by namespace.
 type listed struct {
 	mu sync.Mutex
-	in map[string]map[types.UID]map[types.UID]client.Object
+	in map[string]map[Owner]map[types.UID]client.Object
 }
 
 // put keeps a list of all children of a namespace.
 func (l *listed) put(namespace string, live *metav1.PartialObjectMetadataList) {
-	owned := map[types.UID]map[types.UID]client.Object{}
+	owned := map[Owner]map[types.UID]client.Object{}
 	for i := range live.Items {
 		item := &live.Items[i]
-		owner := metav1.GetControllerOfNoCopy(item)
-		if owner == nil {
-			continue
-		}
-		if owned[owner.UID] == nil {
-			owned[owner.UID] = map[types.UID]client.Object{}
+		owner := ControllerOf(item)
+		if owned[owner] == nil {
+			owned[owner] = map[types.UID]client.Object{}
 		}
 		version := &metav1.PartialObjectMetadata{}
 		version.ResourceVersion = item.ResourceVersion
-		owned[owner.UID][item.UID] = version
+		owned[owner][item.UID] = version
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.in == nil {
-		l.in = map[string]map[types.UID]map[types.UID]client.Object{}
+		l.in = map[string]map[Owner]map[types.UID]client.Object{}
 	}
 	l.in[namespace] = owned
 }
 
 // agrees reports whether a list proves that cached is not older than this process. If it differs, one of the two is
 // older than the other, and it takes another list to tell.
-func (l *listed) agrees(namespace string, parent client.Object, cached []client.Object) bool {
+func (l *listed) agrees(namespace string, owner Owner, cached []client.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all, known := l.in[namespace]
-	live := all[parent.GetUID()]
+	live := all[owner]
 	if !known || len(live) != len(cached) {
 		return false
 	}
@@ -154,7 +152,7 @@ func (l *listed) agrees(namespace string, parent client.Object, cached []client.
 			return false
 		}
 	}
-	delete(all, parent.GetUID()) // it is asked for once
+	delete(all, owner) // it is asked for once
 	return true
 }
 

@@ -32,7 +32,7 @@ func TestConfirm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, mine("a", "7"), mine("b", "7"), child("theirs", ownedBy(parent("other"))), child("nobodys"))
-			confirmer := &ownership.Confirmer{Live: s, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
+			confirmer := &ownership.Confirmer{Live: s, Owner: ownerOf, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
 			why, err := confirmer.Confirm(t.Context(), web, appX, c.cached)
 			if err != nil || c.want == "" && why != "" || !strings.Contains(why, c.want) {
 				t.Errorf("got %q, %v; want %q", why, err, c.want)
@@ -47,7 +47,7 @@ func TestConfirmAsksOnce(t *testing.T) {
 	web := parent("web")
 	lists := 0
 	live := lister(func() error { lists++; return nil })
-	confirmer := &ownership.Confirmer{Live: live, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
+	confirmer := &ownership.Confirmer{Live: live, Owner: ownerOf, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
 	ask := func(p client.Object, cached ...client.Object) string {
 		why, err := confirmer.Confirm(t.Context(), p, appX, cached)
 		if err != nil {
@@ -92,7 +92,7 @@ func TestConfirmTellsTheConsistency(t *testing.T) {
 			consistency, store, _ := consistency()
 			store.show("6", c.cached...)
 			confirmer := &ownership.Confirmer{
-				Live: serve(t, mine("a", "7")), Children: corev1.SchemeGroupVersion.WithKind("Pod"), Consistency: consistency, Resource: pods,
+				Live: serve(t, mine("a", "7")), Owner: ownerOf, Children: corev1.SchemeGroupVersion.WithKind("Pod"), Consistency: consistency, Resource: pods,
 			}
 			if _, err := confirmer.Confirm(t.Context(), web, appX, c.cached); err != nil {
 				t.Fatal(err)
@@ -110,7 +110,7 @@ func TestConfirmTellsTheConsistency(t *testing.T) {
 
 func TestConfirmThatFails(t *testing.T) {
 	boom := errors.New("boom")
-	confirmer := &ownership.Confirmer{Live: lister(func() error { return boom }), Children: corev1.SchemeGroupVersion.WithKind("Pod")}
+	confirmer := &ownership.Confirmer{Live: lister(func() error { return boom }), Owner: ownerOf, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
 	if _, err := confirmer.Confirm(t.Context(), parent("web"), appX, nil); !errors.Is(err, boom) {
 		t.Error(err)
 	}
@@ -132,7 +132,7 @@ func TestConfirmSharesAList(t *testing.T) {
 	stored := []client.Object{child("a", ownedBy(one), version("7")), child("b", ownedBy(two), version("7"))}
 	s := serve(t, stored...)
 	lists := func() int { return int(s.lists.Load()) }
-	confirmer := &ownership.Confirmer{Live: s, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
+	confirmer := &ownership.Confirmer{Live: s, Owner: ownerOf, Children: corev1.SchemeGroupVersion.WithKind("Pod")}
 	for _, step := range []struct {
 		what   string
 		parent client.Object

@@ -11,7 +11,7 @@
 // In each pass:
 //
 //	unseen, err := consistency store.Read(ctx, cache, key, parent)        // unless it is empty: requeue, and do nothing
-//	err = ownership.Candidates(ctx, cache, list, namespace, uid, selector, true, found)
+//	err = ownership.Candidates(ctx, cache, list, namespace, owner, selector, true, found)
 //	owned, err := ownership.Claim(ctx, claimer, candidates)    // with an error: act on nothing
 //	why, err := confirmer.ConfirmIn(…)                         // before the first create or delete of this process
 //	how, err := writer.Create(…)                               // and Delete; both enter what they wrote into the consistency store

@@ -112,7 +112,7 @@ func (r Router) follow(ctx context.Context, route Route, before, after client.Ob
 		}
 	}
 	for _, ref := range route.Owners {
-		if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != r.Parent {
+		if ownerIn(&ref).GroupKind != r.Parent {
 			continue
 		}
 		key := types.NamespacedName{Namespace: child.GetNamespace(), Name: ref.Name}

@@ -36,7 +36,7 @@ func ExampleClaim() {
 		Build()
 
 	var candidates []*corev1.Pod
-	err := ownership.Candidates(ctx, server, &corev1.PodList{}, web.Namespace, web.UID, selector, false, func(o client.Object) error {
+	err := ownership.Candidates(ctx, server, &corev1.PodList{}, web.Namespace, ownership.OwnerOf(web, kind.GroupKind()), selector, false, func(o client.Object) error {
 		candidates = append(candidates, o.(*corev1.Pod))
 		return nil
 	})

@@ -66,11 +66,24 @@ func deleting(o metav1.Object) {
 	o.SetFinalizers([]string{"test/keep"})
 }
 
+func ownerOf(parent client.Object) ownership.Owner {
+	return ownership.OwnerOf(parent, daemonSet.GroupKind())
+}
+
 func ownedBy(ds *appsv1.DaemonSet) option {
 	return func(o metav1.Object) {
 		o.SetOwnerReferences(append(o.GetOwnerReferences(), *metav1.NewControllerRef(ds, daemonSet)))
 	}
 }
+
+// forged has a ControllerRef with the UID of a parent, and a group that is not its own.
+func forged(ds *appsv1.DaemonSet) option {
+	return controlledBy(schema.GroupVersionKind{Group: "other.dev", Version: "v1", Kind: "DaemonSet"}, ds.Name, ds.UID)
+}
+
+var daemonSetOfExtensions = schema.GroupVersionKind{Group: "extensions", Version: "v1beta1", Kind: "DaemonSet"}
+
+var daemonSetV1beta2 = schema.GroupVersionKind{Group: "apps", Version: "v1beta2", Kind: "DaemonSet"}
 
 // alsoOwnedBy adds an owner that is no controller.
 func alsoOwnedBy(name string) option {

@@ -5,10 +5,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/internal/anyobject"
@@ -20,29 +18,26 @@ import (
 // ControllerIndex is the name of the cache index that [IndexController] feeds.
 const ControllerIndex = "metadata.controller"
 
-// Orphan is the index value of objects without a ControllerRef. It cannot be a UID.
+// Orphan is the index value of objects without a ControllerRef.
 const Orphan = "none"
 
 // IndexController is the index function for [ControllerIndex]; register it with a cache's field indexer for every child
-// type. It returns the UID of the object's controller, or [Orphan].
+// type. It returns [Owner.Value] of the object's controller.
 func IndexController(o client.Object) []string {
-	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
-		return []string{string(ref.UID)}
-	}
-	return []string{Orphan}
+	return []string{ControllerOf(o).Value()}
 }
 
-// Candidates lists the objects of namespace that uid controls, whatever their labels, and the orphans that selector
+// Candidates lists the objects of namespace that owner controls, whatever their labels, and the orphans that selector
 // matches. list is an empty list of the child type; each call of visit gets one item of it.
 //
 // indexed says that reader is a cache with [ControllerIndex]. Without it the whole namespace is listed and filtered,
 // which is right for tools and wrong for a controller.
-func Candidates(ctx context.Context, reader client.Reader, list client.ObjectList, namespace string, uid types.UID,
+func Candidates(ctx context.Context, reader client.Reader, list client.ObjectList, namespace string, owner Owner,
 	selector labels.Selector, indexed bool, visit func(client.Object) error,
 ) error {
 	queries := [][]client.ListOption{{client.InNamespace(namespace)}}
 	if indexed {
-		queries[0] = append(queries[0], client.MatchingFields{ControllerIndex: string(uid)})
+		queries[0] = append(queries[0], client.MatchingFields{ControllerIndex: owner.Value()})
 		if _, some := selector.Requirements(); some { // labels.Nothing matches no orphan
 			queries = append(queries, []client.ListOption{
 				client.InNamespace(namespace), client.MatchingFields{ControllerIndex: Orphan}, client.MatchingLabelsSelector{Selector: selector},
@@ -56,8 +51,7 @@ func Candidates(ctx context.Context, reader client.Reader, list client.ObjectLis
 		}
 		err := meta.EachListItem(page, func(item runtime.Object) error {
 			o := item.(client.Object)
-			ref := metav1.GetControllerOfNoCopy(o)
-			if ref != nil && ref.UID != uid || ref == nil && !selector.Matches(labels.Set(o.GetLabels())) {
+			if of := ControllerOf(o); of != owner && (of != (Owner{}) || !selector.Matches(labels.Set(o.GetLabels()))) {
 				return nil
 			}
 			return visit(o)

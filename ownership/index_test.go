@@ -26,7 +26,7 @@ func TestTheIndexIsByController(t *testing.T) {
 	us := parent("us")
 	want(t, "an orphan", ownership.IndexController(child("c")), "none")
 	want(t, "one with an owner that is no controller", ownership.IndexController(child("c", alsoOwnedBy("cm"))), "none")
-	want(t, "one with a controller", ownership.IndexController(child("c", alsoOwnedBy("cm"), ownedBy(us))), "uid-us")
+	want(t, "one with a controller", ownership.IndexController(child("c", alsoOwnedBy("cm"), ownedBy(us))), "uid-us/DaemonSet.apps")
 }
 
 // populated is a namespace with everything that could be mistaken for ours, and its neighbour.
@@ -36,14 +36,14 @@ func populated(t *testing.T) *server {
 	return serve(t, us, them,
 		child("mine", ownedBy(us)), child("mine-stray", ownedBy(us), labelled("y")), child("mine-deleting", ownedBy(us), deleting),
 		child("theirs", ownedBy(them)), child("predecessors", ownedBy(parent("us", withUID("uid-old")))),
-		child("orphan"), child("orphan-owned", alsoOwnedBy("cm")), child("orphan-else", labelled("y")),
+		child("forged", forged(us)), child("orphan"), child("orphan-owned", alsoOwnedBy("cm")), child("orphan-else", labelled("y")),
 		child("far-mine", ownedBy(us), inNamespace("other")), child("far-orphan", inNamespace("other")))
 }
 
 func visit(t *testing.T, reader client.Reader, indexed bool) ([]string, error) {
 	t.Helper()
 	var names []string
-	err := ownership.Candidates(t.Context(), reader, &corev1.PodList{}, "ns", "uid-us", appX, indexed, func(o client.Object) error {
+	err := ownership.Candidates(t.Context(), reader, &corev1.PodList{}, "ns", ownerOf(parent("us")), appX, indexed, func(o client.Object) error {
 		names = append(names, o.(*corev1.Pod).Name)
 		return nil
 	})
@@ -84,7 +84,7 @@ func TestCandidatesEndsAtTheFirstError(t *testing.T) {
 	s := populated(t)
 	enough := errors.New("enough")
 	visits := 0
-	err := ownership.Candidates(t.Context(), s, &corev1.PodList{}, "ns", "uid-us", appX, true, func(client.Object) error {
+	err := ownership.Candidates(t.Context(), s, &corev1.PodList{}, "ns", ownerOf(parent("us")), appX, true, func(client.Object) error {
 		visits++
 		return enough
 	})

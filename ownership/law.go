@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // This file is the three laws as one pure function over what was observed.
@@ -29,18 +30,20 @@ type Decision struct {
 	Reason string
 }
 
-// Decide applies the three laws to one object. matches is true if the object's labels match the parent's selector. With
-// [Claimer.Member], that function must also return true. Neither argument is changed.
-func Decide(parent, child metav1.Object, matches bool) Decision {
+// Decide applies the three laws to one object. kind is the kind of the parent. matches is true if the object's labels
+// match the parent's selector. With [Claimer.Member], that function must also return true. Neither argument is changed.
+func Decide(parent metav1.Object, kind schema.GroupKind, child metav1.Object, matches bool) Decision {
 	if parent.GetNamespace() != "" && child.GetNamespace() != parent.GetNamespace() {
 		return Decision{Ignore, fmt.Sprintf("it is in namespace %q, its would-be parent in %q", child.GetNamespace(), parent.GetNamespace())}
 	}
-	ref := metav1.GetControllerOfNoCopy(child)
+	us, controller := OwnerOf(parent, kind), ControllerOf(child)
 	switch {
-	case ref == nil:
+	case controller == (Owner{}):
 		return decideOrphan(parent, child, matches)
-	case ref.UID != parent.GetUID():
-		return Decision{Ignore, fmt.Sprintf("it is controlled by %s %s", ref.Kind, ref.Name)}
+	case controller != us && controller.UID == us.UID:
+		return Decision{Ignore, fmt.Sprintf("its ControllerRef has the parent's UID and another kind, %s", controller.GroupKind)}
+	case controller != us:
+		return Decision{Ignore, fmt.Sprintf("it is controlled by %s %s", controller.Kind, metav1.GetControllerOfNoCopy(child).Name)}
 	case matches:
 		return Decision{Keep, "the parent controls it"}
 	case parent.GetDeletionTimestamp() != nil:

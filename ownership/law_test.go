@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -41,13 +42,17 @@ func TestDecide(t *testing.T) {
 		{"what is another's is not touched and does not count", us, child("c", ownedBy(them)), true, ownership.Ignore, "it is controlled by DaemonSet them"},
 		{"what is another's is not touched, matching or not", us, child("c", ownedBy(them)), false, ownership.Ignore, "it is controlled by DaemonSet them"},
 		{"the name says nothing: the child of our predecessor is not ours", us, child("c", ownedBy(parent("us", withUID("uid-old")))), true, ownership.Ignore, "it is controlled by DaemonSet us"},
+		{"a UID alone is not believed", us, child("c", forged(us)), true, ownership.Ignore, "its ControllerRef has the parent's UID and another kind, DaemonSet.other.dev"},
+		{"a UID alone is not believed, matching or not", us, child("c", forged(us)), false, ownership.Ignore, "its ControllerRef has the parent's UID and another kind, DaemonSet.other.dev"},
+		{"an older version is of the same kind", us, child("c", controlledBy(daemonSetV1beta2, "us", us.UID)), true, ownership.Keep, "the parent controls it"},
+		{"so is the group that kinds of apps had once", us, child("c", controlledBy(daemonSetOfExtensions, "us", us.UID)), true, ownership.Keep, "the parent controls it"},
 		{"an orphan of another namespace is not ours to adopt", us, child("c", inNamespace("other")), true, ownership.Ignore, `it is in namespace "other", its would-be parent in "ns"`},
 		{"a reference from another namespace is not believed", us, child("c", ownedBy(us), inNamespace("other")), true, ownership.Ignore, `it is in namespace "other", its would-be parent in "ns"`},
 		{"a parent in a namespace has no children without one", us, child("c", inNamespace("")), true, ownership.Ignore, `it is in namespace "", its would-be parent in "ns"`},
 		{"a parent without namespace may have children in one", cluster, child("c"), true, ownership.Adopt, "it is an orphan that the selector matches"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			got := ownership.Decide(c.parent, c.child, c.matches)
+			got := ownership.Decide(c.parent, daemonSet.GroupKind(), c.child, c.matches)
 			if got.Action != c.want || got.Reason != c.reason {
 				t.Errorf("got %s, because %s; want %s, because %s", got.Action, got.Reason, c.want, c.reason)
 			}
@@ -70,35 +75,38 @@ func TestDecideKeepsTheLaws(t *testing.T) {
 			return pod
 		}
 		us, it := object("parent"), object("child")
-		var controller types.UID
+		var controller *metav1.OwnerReference
 		for range rapid.IntRange(0, 3).Draw(t, "references") {
 			ref := metav1.OwnerReference{
-				Kind: "Pod", Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "owner name"),
+				APIVersion: rapid.SampledFrom([]string{"v1", "v2", "other/v1"}).Draw(t, "owner version"),
+				Kind:       rapid.SampledFrom([]string{"Pod", "Node"}).Draw(t, "owner kind"), Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "owner name"),
 				UID: types.UID(rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "owner")),
 			}
 			switch rapid.IntRange(0, 2).Draw(t, "controller") {
 			case 0:
 				ref.Controller = new(false)
 			case 1:
-				if controller == "" {
-					ref.Controller, controller = new(true), ref.UID
+				if controller == nil {
+					ref.Controller = new(true)
+					controller = &ref
 				}
 			}
 			it.OwnerReferences = append(it.OwnerReferences, ref)
 		}
 		usBefore, itBefore := us.DeepCopy(), it.DeepCopy()
 
-		decision := ownership.Decide(us, it, rapid.Bool().Draw(t, "matches"))
+		ours := controller != nil && controller.UID == us.UID && controller.Kind == "Pod" && controller.APIVersion != "other/v1"
+		decision := ownership.Decide(us, schema.GroupKind{Kind: "Pod"}, it, rapid.Bool().Draw(t, "matches"))
 		action := decision.Action
 		writes := action == ownership.Adopt || action == ownership.Release
 		switch {
 		case strings.TrimSpace(decision.Reason) == "":
 			t.Errorf("%s without a reason", action)
-		case controller != "" && controller != us.UID && action != ownership.Ignore:
-			t.Errorf("%s of what %s controls", action, controller)
-		case controller == "" && (action == ownership.Keep || action == ownership.Release):
+		case controller != nil && !ours && action != ownership.Ignore:
+			t.Errorf("%s of what %v controls", action, controller)
+		case controller == nil && (action == ownership.Keep || action == ownership.Release):
 			t.Errorf("%s of an orphan", action)
-		case controller != "" && action == ownership.Adopt:
+		case controller != nil && action == ownership.Adopt:
 			t.Error("a second controller")
 		case us.DeletionTimestamp != nil && writes:
 			t.Errorf("%s by a parent that is being deleted", action)

@@ -51,13 +51,13 @@ func (s *ConsistencyStore) shown(resource schema.GroupResource) (*shared, bool) 
 // Candidates is the function [Candidates] for a resource whose cache [NewConsistencyStoreFor] has indexed; ok is false
 // where it has not, has not synced yet, or where namespace is empty. Objects are the cache's own.
 func (s *ConsistencyStore) Candidates(
-	resource schema.GroupResource, namespace string, uid types.UID, selector labels.Selector, visit func(client.Object) error,
+	resource schema.GroupResource, namespace string, owner Owner, selector labels.Selector, visit func(client.Object) error,
 ) (ok bool, err error) {
 	store, ok := s.shown(resource)
 	if !ok || !store.indexed || namespace == "" {
 		return false, nil
 	}
-	values := []string{string(uid)}
+	values := []string{owner.Value()}
 	if _, some := selector.Requirements(); some { // labels.Nothing matches no orphan
 		values = append(values, Orphan)
 	}

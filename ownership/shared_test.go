@@ -47,11 +47,19 @@ func podOf(namespace, name, app string, controller types.UID) *corev1.Pod {
 	return pod
 }
 
+// forgedPod has a ControllerRef with the UID of a DaemonSet, and a kind that it is not of.
+func forgedPod(name, app string, uid types.UID) *corev1.Pod {
+	pod := podOf("ns", name, app, uid)
+	pod.OwnerReferences[0].APIVersion = "other.dev/v1"
+	return pod
+}
+
 func TestCandidatesOfAnIndex(t *testing.T) {
 	shown := []*corev1.Pod{
 		podOf("ns", "mine", "x", "us"), podOf("ns", "mine-stray", "y", "us"), podOf("ns", "theirs", "x", "them"),
-		podOf("ns", "orphan", "x", ""), podOf("ns", "orphan-else", "y", ""), podOf("other", "far", "x", "us"), podOf("other", "far-orphan", "x", ""),
+		podOf("ns", "orphan", "x", ""), podOf("ns", "orphan-else", "y", ""), podOf("other", "far", "x", "us"), podOf("other", "far-orphan", "x", ""), forgedPod("forged", "x", "us"),
 	}
+	us := Owner{appsv1.SchemeGroupVersion.WithKind("DaemonSet").GroupKind(), "us"}
 	x := labels.SelectorFromSet(labels.Set{"app": "x"})
 	for _, c := range []struct {
 		what      string
@@ -71,7 +79,7 @@ func TestCandidatesOfAnIndex(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			var got []string
 			s := consistencyOf(t, c.synced, c.key, shown...)
-			ok, err := s.Candidates(pods, c.namespace, "us", c.selector, func(o client.Object) error {
+			ok, err := s.Candidates(pods, c.namespace, us, c.selector, func(o client.Object) error {
 				got = append(got, o.GetName())
 				return nil
 			})
@@ -89,7 +97,7 @@ func TestCandidatesOfAnIndex(t *testing.T) {
 			}
 		})
 	}
-	if ok, _ := consistencyOf(t, true, indexKey).Candidates(schema.GroupResource{Resource: "nodes"}, "ns", "us", x, nil); ok {
+	if ok, _ := consistencyOf(t, true, indexKey).Candidates(schema.GroupResource{Resource: "nodes"}, "ns", us, x, nil); ok {
 		t.Error("a resource without a store has an index")
 	}
 }

@@ -63,7 +63,7 @@ func (w Writer) Create(ctx context.Context, parent, child client.Object, wanted 
 	if err != nil {
 		return 0, fmt.Errorf("read back %s: %w", anyobject.Describe(child), err)
 	}
-	if !metav1.IsControlledBy(found, parent) || found.GetDeletionTimestamp() != nil || !wanted(found) {
+	if !ControllerOf(child).Controls(found) || found.GetDeletionTimestamp() != nil || !wanted(found) {
 		return Taken, nil
 	}
 	w.Consistency.WroteAt(parent.GetUID(), w.Resource, found) // the cache has not shown it yet

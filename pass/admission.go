@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,12 +53,12 @@ func (e *AlteredError) Error() string {
 
 // Unaltered returns an [AlteredError] if the parent would not recognize a child that admission has altered: by its
 // selector, its owner and the wanted labels. A child without an owner is adopted by the next pass.
-func Unaltered(parent, made client.Object, selector labels.Selector, wanted map[string]string) error {
+func (p *Pass) Unaltered(made client.Object, selector labels.Selector, wanted map[string]string) error {
 	has := made.GetLabels()
-	switch owner := metav1.GetControllerOfNoCopy(made); {
+	switch owner := ownership.ControllerOf(made); {
 	case !selector.Matches(labels.Set(has)):
 		return &AlteredError{What: "the selector does not match its labels", Lost: true}
-	case owner != nil && owner.UID != parent.GetUID():
+	case owner != (ownership.Owner{}) && owner != p.controller.Owner(p.Parent):
 		return &AlteredError{What: "it has another owner", Lost: true}
 	}
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {

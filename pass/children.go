@@ -66,7 +66,7 @@ func NewChildren[C client.Object](
 		Kind:       kind,
 		controller: c,
 		newList:    newList,
-		Fresh:      &ownership.Confirmer{Live: c.Live, Children: kind, Consistency: c.Consistency, Resource: resource},
+		Fresh:      &ownership.Confirmer{Live: c.Live, Owner: c.Owner, Children: kind, Consistency: c.Consistency, Resource: resource},
 	}
 	c.OnUnknownOutcome(out.Fresh.Forget)
 	return out
@@ -125,10 +125,11 @@ func (ch *Children[C]) candidates(ctx context.Context, parent client.Object, sel
 		out = append(out, o.(C))
 		return nil
 	}
-	if ok, err := ch.controller.Consistency.Candidates(ch.Resource, ch.namespace(parent), parent.GetUID(), selector, found); ok {
+	owner := ch.controller.Owner(parent)
+	if ok, err := ch.controller.Consistency.Candidates(ch.Resource, ch.namespace(parent), owner, selector, found); ok {
 		return out, err
 	}
-	err := ownership.Candidates(ctx, ch.controller.Cache, ch.newList(), ch.namespace(parent), parent.GetUID(), selector, true, found)
+	err := ownership.Candidates(ctx, ch.controller.Cache, ch.newList(), ch.namespace(parent), owner, selector, true, found)
 	return out, err
 }
 

@@ -135,6 +135,11 @@ func New(c Config) *Controller {
 	return out
 }
 
+// Owner is the identity by which children name a parent.
+func (c *Controller) Owner(parent client.Object) ownership.Owner {
+	return ownership.OwnerOf(parent, c.kindOf(parent).GroupKind())
+}
+
 // OnForget adds a function that drops what else is remembered of a parent. It is called once the parent is deleted and
 // no pass over it is under way (invariant X1: a parent of the same name inherits nothing).
 func (c *Controller) OnForget(forget func(parent types.UID)) { c.forgets = append(c.forgets, forget) }

@@ -165,11 +165,13 @@ func (p *Pass) BeginStatusWrite() (stated func(stored client.Object, err error))
 }
 
 // kind is the kind of the parent.
-func (p *Pass) kind() schema.GroupVersionKind {
-	if kind := p.Parent.GetObjectKind().GroupVersionKind(); !kind.Empty() {
+func (p *Pass) kind() schema.GroupVersionKind { return p.controller.kindOf(p.Parent) }
+
+func (c *Controller) kindOf(parent client.Object) schema.GroupVersionKind {
+	if kind := parent.GetObjectKind().GroupVersionKind(); !kind.Empty() {
 		return kind
 	}
-	return p.controller.GVK
+	return c.GVK
 }
 
 // describe names the parent in errors.

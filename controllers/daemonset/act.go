@@ -84,9 +84,9 @@ func (r *Reconciler) unaltered(p *pass.Pass, f facts, node string, made *corev1.
 		return &pass.AlteredError{What: fmt.Sprintf("it is bound to node %s and not %s", at, node), Lost: true}
 	}
 	if f.conforms(made) { // by its template generation, if admission has changed the hash
-		return pass.Unaltered(p.Parent, made, f.selector, nil)
+		return p.Unaltered(made, f.selector, nil)
 	}
-	return pass.Unaltered(p.Parent, made, f.selector, map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: f.hash})
+	return p.Unaltered(made, f.selector, map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: f.hash})
 }
 
 // delete deletes the pod that the plan was made from, unless it changed since.

@@ -36,7 +36,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass.Pass, o *observed, plan *p
 func (r *Reconciler) create(ctx context.Context, p *pass.Pass, o *observed, c creation) error {
 	pod := podFor(o.set, r.kind.GVK, c.name)
 	how, err := r.pods.Make(ctx, p, "", pod, func(found client.Object) bool { return !ended(asPod(found)) },
-		func(made *corev1.Pod) error { return pass.Unaltered(p.Parent, made, o.selector, nil) })
+		func(made *corev1.Pod) error { return p.Unaltered(made, o.selector, nil) })
 	if pass.OutcomeUnknown(err) {
 		r.unanswered.add(o.set.UID, c.name)
 	} else if err == nil {

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +24,7 @@ import (
 // observed is what one pass works on.
 type observed struct {
 	set      *appsv1.ReplicaSet // the parent, as a ReplicaSet
+	owner    ownership.Owner    // the ControllerRef of its pods
 	selector labels.Selector
 	pods     []*corev1.Pod
 	// late is the name of a pod of the parent that the cache shows by now, but did not when pods were listed.
@@ -34,7 +34,7 @@ type observed struct {
 // gather reads the pods of a parent, and adopts and releases.
 func (r *Reconciler) gather(ctx context.Context, p *pass.Pass, set *appsv1.ReplicaSet, selector labels.Selector) (*observed, error) {
 	pods, err := r.pods.Claim(ctx, p, selector)
-	return &observed{set: set, selector: selector, pods: pods}, err
+	return &observed{set: set, owner: r.Owner(set), selector: selector, pods: pods}, err
 }
 
 // adoptable refuses pods that have ended: they would not count.
@@ -83,7 +83,7 @@ func (r *Reconciler) facts(ctx context.Context, o *observed) (facts, error) {
 
 // counts reports whether a pod is one of those that the parent asks for.
 func (o *observed) counts(pod *corev1.Pod) bool {
-	return metav1.IsControlledBy(pod, o.set) && active(pod) && o.selector.Matches(labels.Set(pod.Labels))
+	return o.owner.Controls(pod) && active(pod) && o.selector.Matches(labels.Set(pod.Labels))
 }
 
 // listed returns the UIDs of the pods that were listed.
@@ -104,12 +104,12 @@ func (r *Reconciler) neighbours(ctx context.Context, o *observed) (map[string]in
 			out[pod.Spec.NodeName]++
 		}
 	}
-	ref := metav1.GetControllerOfNoCopy(o.set)
-	if ref == nil {
+	above := ownership.ControllerOf(o.set)
+	if above == (ownership.Owner{}) {
 		return out, nil
 	}
 	siblings := r.kind.NewList()
-	if err := r.Client.List(ctx, siblings, controlledBy(o.set.Namespace, ref.UID)...); err != nil {
+	if err := r.Client.List(ctx, siblings, controlledBy(o.set.Namespace, above)...); err != nil {
 		return nil, fmt.Errorf("list what else the controller of %s controls: %w", r.describe(o.set), err)
 	}
 	err := meta.EachListItem(siblings, func(item runtime.Object) error {
@@ -118,7 +118,7 @@ func (r *Reconciler) neighbours(ctx context.Context, o *observed) (map[string]in
 			return nil
 		}
 		var pods corev1.PodList
-		if err := r.Client.List(ctx, &pods, controlledBy(o.set.Namespace, sibling.GetUID())...); err != nil {
+		if err := r.Client.List(ctx, &pods, controlledBy(o.set.Namespace, r.Owner(sibling))...); err != nil {
 			return fmt.Errorf("list the pods of %s: %w", sibling.GetName(), err)
 		}
 		for i := range pods.Items {
@@ -132,8 +132,8 @@ func (r *Reconciler) neighbours(ctx context.Context, o *observed) (map[string]in
 }
 
 // controlledBy asks the index for what an object controls.
-func controlledBy(namespace string, uid types.UID) []client.ListOption {
-	return []client.ListOption{client.InNamespace(namespace), client.MatchingFields{ownership.ControllerIndex: string(uid)}}
+func controlledBy(namespace string, owner ownership.Owner) []client.ListOption {
+	return []client.ListOption{client.InNamespace(namespace), client.MatchingFields{ownership.ControllerIndex: owner.Value()}}
 }
 
 // confirm compares the caches with the API server before pods are created or deleted: that of pods before the first

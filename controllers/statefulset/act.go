@@ -111,7 +111,7 @@ func (r *Reconciler) createPod(
 	// A pod of ours that exists already is left to the next pass, whatever it was created from: this pass rests on a cache
 	// that does not show it.
 	how, err := r.pods.Make(ctx, p, pod.Name, pod, func(client.Object) bool { return true },
-		func(made *corev1.Pod) error { return unaltered(set, made, from) })
+		func(made *corev1.Pod) error { return unaltered(p, set, made, from) })
 	switch {
 	case err != nil:
 		return pass.AsNamespaceTerminating(err)
@@ -125,12 +125,12 @@ func (r *Reconciler) createPod(
 }
 
 // unaltered returns an error if admission has made something else of a pod that comes from a revision.
-func unaltered(set *appsv1.StatefulSet, made *corev1.Pod, from source) error {
+func unaltered(p *pass.Pass, set *appsv1.StatefulSet, made *corev1.Pod, from source) error {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return err
 	}
-	return pass.Unaltered(set, made, selector, map[string]string{appsv1.StatefulSetRevisionLabel: from.name})
+	return p.Unaltered(made, selector, map[string]string{appsv1.StatefulSetRevisionLabel: from.name})
 }
 
 // refusesContent reports whether the API server refuses a pod because of its content: validation answers 422, policies,
@@ -150,7 +150,7 @@ func (r *Reconciler) taken(ctx context.Context, set *appsv1.StatefulSet, pod *co
 	if err != nil {
 		return fmt.Errorf("read pod %s past the cache: %w", pod.Name, err)
 	}
-	if metav1.IsControlledBy(found, set) {
+	if r.Owner(set).Controls(found) {
 		return fmt.Errorf("%w: pod %s is there, and the cache does not show it", ownership.ErrStale, pod.Name)
 	}
 	return fmt.Errorf("another pod has the name, and belongs to %s; it is left alone", ownerName(found))

@@ -97,5 +97,5 @@ func (r *Reconciler) try(ctx context.Context, p *pass.Pass, f facts, suspect cli
 	ordinal, _ := ordinalOf(f.set, suspect.GetName())
 	pod := podFor(f.set, f.update, ordinal)
 	pod.Name, pod.GenerateName = "", pod.Name+"-"
-	return true, r.pods.Trial(ctx, p, suspect, pod, func(made *corev1.Pod) error { return unaltered(f.set, made, f.update) })
+	return true, r.pods.Trial(ctx, p, suspect, pod, func(made *corev1.Pod) error { return unaltered(p, f.set, made, f.update) })
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -108,7 +109,7 @@ func (h podEvents) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.
 	h.EventHandler.Delete(ctx, e, q)
 	pod, set := e.Object, &appsv1.StatefulSet{}
 	key := client.ObjectKey{Namespace: pod.GetNamespace(), Name: pod.GetName()[:max(0, strings.LastIndexByte(pod.GetName(), '-'))]}
-	if key.Name == "" || h.reader.Get(ctx, key, set) != nil || metav1.IsControlledBy(pod, set) {
+	if key.Name == "" || h.reader.Get(ctx, key, set) != nil || ownership.OwnerOf(set, kind.GroupKind()).Controls(pod) {
 		return // no set of that name, or the events of its children have told it
 	}
 	if ordinal, ok := ordinalOf(set, pod.GetName()); ok && inRange(set, ordinal) {

@@ -25,6 +25,7 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/readiness"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -299,7 +300,7 @@ const (
 // belongs returns the index of the revision that a child was made from. Children point at it by its hash or, where it
 // has no hash label, by its name. log is oldest first.
 func (b *builtin) belongs(parent, child client.Object, log []Stored) int {
-	if ref := metav1.GetControllerOfNoCopy(child); ref == nil || ref.UID != parent.GetUID() {
+	if !ownership.OwnerOf(parent, b.format.Parent.GroupKind()).Controls(child) {
 		return foreign
 	}
 	made := revision.NewInUse(child.GetLabels()[b.format.ChildLabel])

@@ -142,8 +142,8 @@ func described(
 // owned returns the revisions that parent controls.
 func owned(ctx context.Context, c client.Client, parent client.Object) ([]appsv1.ControllerRevision, error) {
 	all := &appsv1.ControllerRevisionList{}
-	err := narrowed(ctx, c, parent, all)
-	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&r, parent) }), err
+	owner, err := narrowed(ctx, c, parent, all)
+	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !owner.Controls(&r) }), err
 }
 
 // inferred reads the revisions whole: only their content says what they hold.
@@ -171,9 +171,9 @@ func controlled(ctx context.Context, c client.Client, parent client.Object, gvk 
 	found := &metav1.PartialObjectMetadataList{} // the client's scheme need not have the type
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	var out []metav1.PartialObjectMetadata
-	err := narrowed(ctx, c, parent, found)
+	owner, err := narrowed(ctx, c, parent, found)
 	for n := range found.Items {
-		if metav1.IsControlledBy(&found.Items[n], parent) {
+		if owner.Controls(&found.Items[n]) {
 			out = append(out, found.Items[n])
 		}
 	}

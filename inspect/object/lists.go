@@ -27,25 +27,30 @@ func indexed(c client.Client) bool {
 }
 
 // narrowed lists what may be parent's: by index, or what the selector of its spec matches. If parent controls none of
-// that, all of the namespace is listed, because not every kind gives its labels to what it makes.
-func narrowed(ctx context.Context, c client.Client, parent client.Object, list client.ObjectList) error {
-	in := client.InNamespace(parent.GetNamespace())
+// that, all of the namespace is listed, because not every kind gives its labels to what it makes. The caller keeps the
+// objects of the owner that it returns.
+func narrowed(ctx context.Context, c client.Client, parent client.Object, list client.ObjectList) (ownership.Owner, error) {
+	gvk, err := c.GroupVersionKindFor(parent)
+	if err != nil {
+		return ownership.Owner{}, err
+	}
+	owner, in := ownership.OwnerOf(parent, gvk.GroupKind()), client.InNamespace(parent.GetNamespace())
 	if indexed(c) {
-		return c.List(ctx, list, in, client.MatchingFields{ownership.ControllerIndex: string(parent.GetUID())})
+		return owner, c.List(ctx, list, in, client.MatchingFields{ownership.ControllerIndex: owner.Value()})
 	}
 	if by := selectorOf(parent); by != nil {
-		if err := c.List(ctx, list, in, by); err != nil || controlsAny(parent, list) {
-			return err
+		if err := c.List(ctx, list, in, by); err != nil || controlsAny(owner, list) {
+			return owner, err
 		}
 	}
-	return c.List(ctx, list, in)
+	return owner, c.List(ctx, list, in)
 }
 
-func controlsAny(parent client.Object, list client.ObjectList) bool {
+func controlsAny(owner ownership.Owner, list client.ObjectList) bool {
 	found := false
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		o, err := meta.Accessor(item)
-		found = found || err == nil && metav1.IsControlledBy(o, parent)
+		found = found || err == nil && owner.Controls(o)
 		return err
 	})
 	return err == nil && found

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file finds the children of a composite parent: those that exist, of all the resources that its controller
@@ -85,9 +86,10 @@ func (c *composite) children(ctx context.Context, parent client.Object, gvk sche
 	if err := c.client.List(ctx, &list, client.InNamespace(parent.GetNamespace()), matching); err != nil {
 		return nil, err
 	}
+	owner := ownership.OwnerOf(parent, c.format.OwnerKind(parent).GroupKind())
 	var out []*unstructured.Unstructured
 	for n := range list.Items {
-		if ref := metav1.GetControllerOfNoCopy(&list.Items[n]); ref != nil && ref.UID == parent.GetUID() {
+		if owner.Controls(&list.Items[n]) {
 			out = append(out, &list.Items[n])
 		}
 	}

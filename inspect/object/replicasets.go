@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history/metacontroller"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
 )
 
@@ -81,12 +82,13 @@ func (k *replicaSets) Convert(parent client.Object) (client.Object, error) {
 func (k *replicaSets) List(ctx context.Context, parent client.Object) ([]Stored, error) {
 	var found unstructured.UnstructuredList
 	found.SetGroupVersionKind(ReplicaSetKind.GroupVersion().WithKind("ReplicaSetList"))
-	if err := narrowed(ctx, k.client, parent, &found); err != nil {
+	owner, err := narrowed(ctx, k.client, parent, &found)
+	if err != nil {
 		return nil, err
 	}
 	var out []Stored
 	for n := range found.Items {
-		if metav1.IsControlledBy(&found.Items[n], parent) {
+		if owner.Controls(&found.Items[n]) {
 			out = append(out, k.read(&found.Items[n]))
 		}
 	}
@@ -208,8 +210,10 @@ func (k *replicaSets) pods(parent client.Object) []client.ListOption {
 
 // madeBy returns the index of the ReplicaSet that controls a pod, stray if none of log does.
 func madeBy(pod client.Object, log []Stored) int {
-	ref := metav1.GetControllerOfNoCopy(pod)
-	return slices.IndexFunc(log, func(s Stored) bool { return ref != nil && ref.UID == s.UID })
+	owner := ownership.ControllerOf(pod)
+	return slices.IndexFunc(log, func(s Stored) bool {
+		return owner == ownership.Owner{GroupKind: ReplicaSetKind.GroupKind(), UID: s.UID}
+	})
 }
 
 func (k *replicaSets) Members(ctx context.Context, parent client.Object, log []Stored) (*Members, error) {

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +14,7 @@ import (
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file is the status of objects without a history: what they report, and of those that are not done the pods that
@@ -63,11 +63,15 @@ func pods(ctx context.Context, c client.Client, parent client.Object) (*object.M
 	case err != nil:
 		return nil, err
 	}
-	out := &object.Members{}
+	gvk, err := c.GroupVersionKindFor(parent)
+	if err != nil {
+		return nil, err
+	}
+	out, owner := &object.Members{}, ownership.OwnerOf(parent, gvk.GroupKind())
 	for n := range found.Items {
 		pod := &found.Items[n]
 		phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
-		if !metav1.IsControlledBy(pod, parent) || phase == string(corev1.PodSucceeded) {
+		if !owner.Controls(pod) || phase == string(corev1.PodSucceeded) {
 			continue
 		}
 		child := metacontroller.Child{GroupKind: schema.GroupKind{Kind: "Pod"}, Name: pod.GetName()}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file makes a tree of objects by their ControllerRefs, as the ControllerRef proposal groups objects without
@@ -49,13 +50,17 @@ type found struct {
 	whole *unstructured.Unstructured
 }
 
+// owner is the identity by which other objects name f as their controller.
+func (f *found) owner() ownership.Owner {
+	return ownership.OwnerOf(f.meta, f.meta.GroupVersionKind().GroupKind())
+}
+
 // grow makes the tree below root of all objects that were found. An object that would control itself is shown once.
 func grow(root *found, all []*found) *Node {
-	below := map[types.UID][]*found{}
+	below := map[ownership.Owner][]*found{}
 	for _, f := range all {
-		if ref := metav1.GetControllerOfNoCopy(f.meta); ref != nil {
-			below[ref.UID] = append(below[ref.UID], f)
-		}
+		owner := ownership.ControllerOf(f.meta)
+		below[owner] = append(below[owner], f)
 	}
 	seen := map[types.UID]bool{}
 	var add func(f *found, siblings []*found) *Node
@@ -63,7 +68,7 @@ func grow(root *found, all []*found) *Node {
 		seen[f.meta.UID] = true
 		n := node(f)
 		n.Revision = revisionNumber(f, siblings)
-		children := below[f.meta.UID]
+		children := below[f.owner()]
 		slices.SortFunc(children, byKindAndName)
 		for _, child := range children {
 			if !seen[child.meta.UID] {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file reads what an object controls, and what controls it. Nothing is known of any kind: the caller says which
@@ -153,14 +154,13 @@ func List(ctx context.Context, c client.Client, namespace string, kinds []schema
 
 // belowOf keeps of all what is below root, so that nothing else has to be read whole.
 func belowOf(root *found, all []*found) []*found {
-	inside := map[types.UID]bool{root.meta.UID: true}
+	inside := map[ownership.Owner]bool{root.owner(): true}
 	var out []*found
 	for grown := true; grown; {
 		grown = false
 		for _, f := range all {
-			ref := metav1.GetControllerOfNoCopy(f.meta)
-			if ref != nil && inside[ref.UID] && !inside[f.meta.UID] {
-				inside[f.meta.UID] = true
+			if inside[ownership.ControllerOf(f.meta)] && !inside[f.owner()] {
+				inside[f.owner()] = true
 				out, grown = append(out, f), true
 			}
 		}

@@ -76,9 +76,9 @@ func TestOnce(t *testing.T) {
 	}{
 		"all":              {nil, "p0 p1 p2 p3 "},
 		"by label":         {[]client.ListOption{client.MatchingLabels{"odd": "1"}}, "p1 p3 "},
-		"by owner":         {[]client.ListOption{client.MatchingFields{"metadata.controller": "a"}}, "p2 p3 "},
-		"by both":          {[]client.ListOption{client.MatchingFields{"metadata.controller": "a"}, client.MatchingLabels{"odd": "0"}}, "p2 "},
-		"of another owner": {[]client.ListOption{client.MatchingFields{"metadata.controller": "b"}}, ""},
+		"by owner":         {[]client.ListOption{client.MatchingFields{"metadata.controller": "a/Thing"}}, "p2 p3 "},
+		"by both":          {[]client.ListOption{client.MatchingFields{"metadata.controller": "a/Thing"}, client.MatchingLabels{"odd": "0"}}, "p2 "},
+		"of another owner": {[]client.ListOption{client.MatchingFields{"metadata.controller": "b/Thing"}}, ""},
 	} {
 		var list corev1.PodList
 		if err := c.List(t.Context(), &list, append(want.opts, client.InNamespace("shop"))...); err != nil {

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/inspect/tree"
+	"github.com/cairn-dev/cairn/ownership"
 )
 
 // This file reads what verify.go judges: the revisions of one parent or of a namespace, their parents, and objects that
@@ -77,7 +77,7 @@ func Namespace(
 ) (*Verified, error) {
 	out := &Verified{}
 	each := i.Once()
-	parents := map[types.UID]client.Object{}
+	parents := map[ownership.Owner]client.Object{}
 	seen := false
 	var hidden error
 	for _, gvk := range object.RevisionKinds {
@@ -132,7 +132,7 @@ func Namespace(
 
 // unparented judges a revision by its controller, which goes into parents if it exists.
 func unparented(
-	ctx context.Context, i *inspect.Inspector, o *metav1.PartialObjectMetadata, parents map[types.UID]client.Object, now time.Time,
+	ctx context.Context, i *inspect.Inspector, o *metav1.PartialObjectMetadata, parents map[ownership.Owner]client.Object, now time.Time,
 	out *Verified,
 ) *Problem {
 	name := object.Parent{GroupVersionKind: o.GroupVersionKind(), Namespace: o.Namespace, Name: o.Name, UID: o.UID}
@@ -145,20 +145,21 @@ func unparented(
 		p := orphaned(o, name)
 		return &p
 	}
-	if _, known := parents[ref.UID]; known {
+	owner := ownership.ControllerOf(o)
+	if _, known := parents[owner]; known {
 		return nil
 	}
 	parent, err := object.ReadOwner(ctx, i.Client(), ref, o.Namespace)
 	switch {
 	case apierrors.IsForbidden(err): // rights on revisions are not those on what they are made from
-		parents[ref.UID] = nil
+		parents[owner] = nil
 		out.warnf("You may read %s, which holds what was recorded of %s %s, and may not read that: %v. "+
 			"So may everybody who may read ControllerRevisions.", name, ref.Kind, ref.Name, err)
 	case err != nil:
-		parents[ref.UID] = nil
+		parents[owner] = nil
 		out.warnf("%s %s, which controls %s, could not be read: %v.", ref.Kind, ref.Name, name, err)
 	case parent.Object != nil:
-		parents[ref.UID] = parent.Object
+		parents[owner] = parent.Object
 	case !young:
 		p := abandoned(o, name, ref, parent.Another != "")
 		return &p

@@ -40,7 +40,7 @@ func TestUnstructured(t *testing.T) {
 	must(t, s.Create(ctx, pod))
 	pods := &unstructured.UnstructuredList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	must(t, s.List(ctx, pods, client.InNamespace("default"), client.MatchingFields{ownership.ControllerIndex: "uid-of-nap"}))
+	must(t, s.List(ctx, pods, client.InNamespace("default"), client.MatchingFields{ownership.ControllerIndex: ownership.OwnerOf(parent, catSets.GroupKind()).Value()}))
 	if len(pods.Items) != 1 || pods.Items[0].GetUID() != pod.GetUID() {
 		t.Errorf("the index has %d pods", len(pods.Items))
 	}

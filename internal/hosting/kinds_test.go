@@ -31,7 +31,7 @@ func TestConsistencyOfRunningInformers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		env := w.shared(nil)
 		child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "child", OwnerReferences: []metav1.OwnerReference{{UID: "p", Controller: new(true)}},
+			Namespace: "ns", Name: "child", OwnerReferences: []metav1.OwnerReference{{Kind: "Thing", UID: "p", Controller: new(true)}},
 		}}
 		if err := w.client.Create(w.ctx, child); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestConsistencyOfRunningInformers(t *testing.T) {
 			}
 		}
 		indexer := informer.(toolscache.SharedIndexInformer).GetIndexer()
-		if found, err := indexer.ByIndex("field:"+ownership.ControllerIndex, "p"); err != nil || len(found) != 1 {
+		if found, err := indexer.ByIndex("field:"+ownership.ControllerIndex, "p/Thing"); err != nil || len(found) != 1 {
 			t.Errorf("%v, %v", found, err)
 		}
 		settle(time.Second)

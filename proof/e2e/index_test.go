@@ -39,7 +39,7 @@ func TestTheIndexIsControllerRuntimes(t *testing.T) {
 	must(t, mgr.GetClient().Create(t.Context(), owned))
 	c.eventually("wait until the index shows the child", func() error {
 		found := 0
-		ok, err := store.Candidates(maps, c.namespace, owner.UID, labels.Nothing(), func(client.Object) error { found++; return nil })
+		ok, err := store.Candidates(maps, c.namespace, ownership.OwnerOf(owner, schema.GroupKind{Kind: "ConfigMap"}), labels.Nothing(), func(client.Object) error { found++; return nil })
 		if !ok {
 			t.Fatal("the index is not known")
 		}

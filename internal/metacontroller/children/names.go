@@ -66,10 +66,14 @@ func (n Names) Check(ctx context.Context, reader client.Reader, child *unstructu
 		return fmt.Errorf("read who has the name of %s: %w", name, err)
 	case found.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%w: the old %s is still terminating", ownership.ErrStale, name)
-	case metav1.IsControlledBy(found, n.Parent) && n.Ours(found):
+	case n.owner().Controls(found) && n.Ours(found):
 		return fmt.Errorf("%w: %s is there already", ownership.ErrStale, name)
 	}
 	return n.stranger(found, name)
+}
+
+func (n Names) owner() ownership.Owner {
+	return ownership.OwnerOf(n.Parent, n.Parent.GroupVersionKind().GroupKind())
 }
 
 func (n Names) stranger(found client.Object, name string) error {
@@ -77,7 +81,7 @@ func (n Names) stranger(found client.Object, name string) error {
 	if ref != nil {
 		who = fmt.Sprintf("%s %s controls it", ref.Kind, ref.Name)
 	}
-	if ref != nil && ref.UID == n.Parent.GetUID() {
+	if n.owner().Controls(found) {
 		who += ", and this controller did not make it"
 	} else if ref != nil && ref.Kind == n.Parent.GetKind() && ref.Name == n.Parent.GetName() {
 		return &TakenError{collectRetry, fmt.Sprintf(
