@@ -90,6 +90,10 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 		ch.Adoptable = func(parent, orphan client.Object) error { return r.adoptable(parent, i, orphan) }
 		if !k.applied {
 			ch.Label = HashLabel
+			ch.Ready = func(child client.Object) bool {
+				_, why := k.ready(child)
+				return why == ""
+			}
 		}
 		r.children = append(r.children, ch)
 	}

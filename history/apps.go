@@ -43,7 +43,7 @@ type Apps struct {
 	// by its hash, or by its name. Children is empty where nobody but the author knows what is made from one.
 	Children   []schema.GroupVersionKind
 	ChildLabel string
-	// OfNewest reports whether a child whose label names no revision comes from the newest revision. Nil means no.
+	// OfNewest reports whether a child comes from the newest revision, whatever its label names. Nil means no.
 	OfNewest func(parent, child client.Object) bool
 	// Runs is true if children are runs, which are found by their ControllerRef alone, and are not replaced when the
 	// parent goes to another revision: the Jobs of a CronJob.

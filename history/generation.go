@@ -30,10 +30,12 @@ func SameTemplateGeneration(ds, pod client.Object) bool {
 }
 
 // HasTemplateGeneration reports whether a pod has a template generation of ds. A pod that may be older than ds has the
-// label of an earlier DaemonSet, which was deleted without its pods. The count began again.
+// label of an earlier DaemonSet, which was deleted without its pods. The count began again. A pod with another
+// generateName was created by another DaemonSet, and ds has adopted it.
 func HasTemplateGeneration(ds, pod client.Object) bool {
 	born, made := ds.GetCreationTimestamp(), pod.GetCreationTimestamp()
-	return TemplateGeneration(ds) != "" && pod.GetLabels()[TemplateGenerationLabel] != "" && born.Before(&made)
+	return TemplateGeneration(ds) != "" && pod.GetLabels()[TemplateGenerationLabel] != "" && born.Before(&made) &&
+		pod.GetGenerateName() == ds.GetName()+"-"
 }
 
 // IsOfTemplate reports whether a pod comes from the template that ds has now, by its template generation.

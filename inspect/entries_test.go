@@ -147,7 +147,7 @@ func TestPodsOfADeletedRevision(t *testing.T) {
 	pod := func(name, generation string) *corev1.Pod {
 		out := inspecttest.Pod(ds, name, "gone")
 		out.CreationTimestamp = metav1.NewTime(ds.CreationTimestamp.Add(time.Hour))
-		out.Labels["pod-template-generation"] = generation
+		out.GenerateName, out.Labels["pod-template-generation"] = ds.Name+"-", generation
 		return out
 	}
 	h := readingOf(t, ds, []*corev1.Pod{pod("p1", "2"), pod("p2", "1")},

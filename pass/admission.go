@@ -96,8 +96,9 @@ type admission struct {
 type alteration struct {
 	err error
 	at  time.Time
-	// revision is the label value of the revision that the child was made from. If that is not known, it is the update
-	// revision when the child was seen first, because the child cannot come from a later revision. Trials have none.
+	// revision is the label value of the revision that the child was made from. If this process does not know that, it
+	// is the update revision when the child was seen first. A child that was not ready then may come from an earlier
+	// revision, so that it has none and is replaced once. Trials have none either.
 	revision string
 	// times counts the trials with that result, one after the other.
 	times int
@@ -251,8 +252,8 @@ func (p *Pass) suspects(families []Family, known []revision.Revision, update *re
 	var out []client.Object
 	for _, f := range families {
 		for _, child := range f.suspects(known, func(child client.Object) bool { return m.kept[child.GetUID()].err != nil }) {
-			a, seen := m.kept[child.GetUID()]
-			if !seen && update != nil {
+			a := m.kept[child.GetUID()]
+			if a.revision == "" && update != nil && f.serves(child) {
 				a.revision = f.value(*update)
 			}
 			kept[child.GetUID()] = a

@@ -49,6 +49,9 @@ type Children[C client.Object] struct {
 	// Known reports whether something else than Label tells from which revision a child comes. Optional.
 	Known func(parent client.Object, child C) bool
 
+	// Ready reports whether a child is ready. Optional: without it all are.
+	Ready func(child C) bool
+
 	// Fresh compares the cached children with the API server: see [Children.Confirm].
 	Fresh *ownership.Confirmer
 
@@ -223,6 +226,11 @@ func (c Claimed[C]) revisions() []string {
 		out = append(out, child.GetLabels()[c.children.Label])
 	}
 	return out
+}
+
+// serves reports whether a child is ready.
+func (c Claimed[C]) serves(child client.Object) bool {
+	return c.children.Ready == nil || c.children.Ready(child.(C))
 }
 
 // suspects returns the children that are not terminating and whose label names none of the known revisions, or that

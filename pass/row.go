@@ -47,6 +47,7 @@ type Family interface {
 	revisions() []string
 	value(r revision.Revision) string
 	suspects(known []revision.Revision, altered func(client.Object) bool) []client.Object
+	serves(child client.Object) bool
 }
 
 // Row is one pass over a parent whose children come from revisions, after the children and the revisions were claimed.

@@ -121,6 +121,40 @@ func TestASurgeThatAdmissionAlters(t *testing.T) {
 	}
 }
 
+// TestAnAlteredPodOfAnUnknownRevision: a process that has just started knows of no altered pod from which revision it
+// is. If the pod is not ready, it comes from a broken earlier revision, and the rollout must not wait for it.
+func TestAnAlteredPodOfAnUnknownRevision(t *testing.T) {
+	w := newWorld(t, three(rolling(1, 0))...)
+	w.Before = func(call fakeserver.Call) error {
+		if pod, ok := call.Object.(*corev1.Pod); ok && strings.Contains(call.Verb, "create") {
+			if on, _ := nodeOf(pod); on == "n1" {
+				delete(pod.Labels, appsv1.DefaultDaemonSetUniqueLabelKey)
+			}
+		}
+		return nil
+	}
+	w.passes(5)
+	for _, pod := range w.pods() {
+		if on, _ := nodeOf(pod); on == "n1" {
+			notReady(pod)
+			if err := w.Raw.Status().Update(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.edit(image("agent:2"))
+	w = worldOf(w.server, nil, nil)
+	w.passes(10)
+	for _, pod := range w.pods() {
+		if pod.Spec.Containers[0].Image != "agent:2" {
+			t.Errorf("pod %s has the old image", pod.Name)
+		}
+	}
+	if creates := w.Count("create", "Pod"); creates != 6 {
+		t.Errorf("%d pods were created, want 6", creates)
+	}
+}
+
 // TestAPodWithoutANodeIsNotTried: nothing would take its place, which says nothing about the altered pods.
 func TestAPodWithoutANodeIsNotTried(t *testing.T) {
 	lost := pod("n1", "", named("a"))

@@ -343,19 +343,17 @@ func (p *planner) tally(pods []*corev1.Pod, start bool) {
 func (f *facts) isAltered(pod *corev1.Pod) bool { return f.altered != nil && f.altered(pod, f.hash) }
 
 // conforms reports whether a pod comes from the update revision. Labels are trusted: only this controller writes them,
-// and a pod's content is set when it is created. A hash that names no revision decides nothing, because the revision
-// may have been deleted, or admission may have changed the label. The template generation decides then.
-// The name of the first pod on a node proves that a pod is not older than the DaemonSet.
+// and a pod's content is set when it is created. Like upstream, it accepts the hash or the template generation:
+// admission or a user may have changed either label. The template generation does not count for a pod that is older
+// than the DaemonSet. The name of the first pod on a node proves that a pod is not older.
 func (f *facts) conforms(pod *corev1.Pod) bool {
 	hash := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
-	// A terminating revision decides nothing either: an equal revision may take its place.
-	names := func(r revision.Revision) bool { return r.Hash == hash && !r.Deleting }
 	switch {
 	case f.hash == "":
 		return false
 	case hash == f.hash:
 		return true
-	case f.hold, slices.ContainsFunc(f.entries, names):
+	case f.hold:
 		return false
 	}
 	return history.SameTemplateGeneration(f.ds, pod) && (history.HasTemplateGeneration(f.ds, pod) || f.isFirst(pod))

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -52,6 +53,7 @@ func newReconciler(config pass.Config, askServer bool) *Reconciler {
 	r.log = pass.NewLog(r.Controller, history.DaemonSet(), askServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
 	r.pods.Label = appsv1.DefaultDaemonSetUniqueLabelKey
+	r.pods.Ready = readiness.Ready
 	r.pods.Known = func(ds client.Object, pod *corev1.Pod) bool { return history.HasTemplateGeneration(ds, pod) }
 	r.pods.Seen = func(ds client.Object, pods []*corev1.Pod) { r.predecessors.note(ds, pods) }
 	return r

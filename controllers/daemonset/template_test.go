@@ -191,8 +191,9 @@ func TestConformsByTemplateGeneration(t *testing.T) {
 		ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "5"}
 	})
 	generation := func(value string) podOption {
-		return func(p *corev1.Pod) { p.Labels["pod-template-generation"] = value }
+		return func(p *corev1.Pod) { p.GenerateName, p.Labels["pod-template-generation"] = "agent-", value }
 	}
+	of := func(generateName string) podOption { return func(p *corev1.Pod) { p.GenerateName = generateName } }
 	noHash := func(p *corev1.Pod) { delete(p.Labels, "controller-revision-hash") }
 	first := named(podName(ds, hashNew, creation{node: "n1"}))
 	for name, c := range map[string]struct {
@@ -203,10 +204,11 @@ func TestConformsByTemplateGeneration(t *testing.T) {
 		"its revision was deleted":            {pod("n1", "gone", generation("5"), age(time.Minute)), false, true},
 		"admission has taken the hash":        {pod("n1", "", noHash, generation("5"), age(time.Minute)), false, true},
 		"of an earlier template":              {pod("n1", "gone", generation("4"), age(time.Minute)), false, false},
-		"of a revision that is there":         {pod("n1", hashOld, generation("5"), age(time.Minute)), false, false},
+		"its hash is of another revision":     {pod("n1", hashOld, generation("5"), age(time.Minute)), false, true},
 		"of an earlier DaemonSet":             {pod("n1", "gone", generation("5"), age(2*time.Hour)), false, false},
 		"as old as the DaemonSet":             {pod("n1", "gone", generation("5"), age(time.Hour)), false, false},
 		"as old, with the name of the first":  {pod("n1", "gone", generation("5"), age(time.Hour), first), false, true},
+		"of another DaemonSet":                {pod("n1", "gone", generation("5"), age(time.Minute), of("others-")), false, false},
 		"it has no generation":                {pod("n1", "gone", age(time.Minute)), false, false},
 		"the update revision is not recorded": {pod("n1", "gone", generation("5"), age(time.Minute)), true, false},
 	} {

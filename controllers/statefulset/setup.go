@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
@@ -57,6 +58,7 @@ func newReconciler(config pass.Config, askServer bool) *Reconciler {
 	r.Controller = pass.New(config)
 	r.log = pass.NewLog(r.Controller, history.StatefulSet(), askServer)
 	r.pods = pass.NewChildren[*corev1.Pod](r.Controller, podKind, podResource, func() client.ObjectList { return &corev1.PodList{} })
+	r.pods.Ready = readiness.Ready
 	r.pods.Label, r.pods.ByName = appsv1.StatefulSetRevisionLabel, true
 	r.pods.Member = func(set client.Object, pod *corev1.Pod) bool {
 		_, ok := ordinalOf(asStatefulSet(set), pod.Name)

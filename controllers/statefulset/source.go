@@ -28,6 +28,7 @@ type source struct {
 //   - Below the partition: the current revision.
 //   - With OnDelete: the update revision, because deleting a pod is how a user asks for it.
 //   - With Recreate: the update revision, because no pod of another revision is left when one is created.
+//   - If the current revision is lost: the update revision, as upstream.
 //   - Where the rollout is: the update revision.
 //   - Before the rollout gets there: the current revision. A lost pod is recreated as it was.
 //   - Unless this is the pod that the rollout waits for: then the update revision. To recreate it from the current one
@@ -39,6 +40,8 @@ func (p *planner) sourceOf(i int) source {
 		return p.update
 	case i < p.partition:
 		return p.current
+	case p.current.template == nil && p.update.template != nil:
+		return p.update
 	case p.reached(i), p.holdsUp(i), p.barred[refused{p.slots[i].ordinal, p.current.name}]:
 		return p.update
 	default:

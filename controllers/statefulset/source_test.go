@@ -93,7 +93,8 @@ func TestSourceIgnoresCounters(t *testing.T) {
 	}
 }
 
-// TestCurrentIsGone: nothing takes the place of a current revision that is gone. What is not guarded goes on.
+// TestCurrentIsGone: below the partition, no revision takes the place of a deleted current revision. Elsewhere the
+// update revision does, as upstream.
 func TestCurrentIsGone(t *testing.T) {
 	gone := func(f facts) facts {
 		f.current.template, f.current.lost = nil, "it is gone"
@@ -104,6 +105,7 @@ func TestCurrentIsGone(t *testing.T) {
 	if len(p.guarded) != 1 || p.guarded[0] != "web-0" || says(p) != "web-0: it is to come from revision web-a, and it is gone" {
 		t.Errorf("guarded %v, %s", p.guarded, says(p))
 	}
+	wantSteps(t, mustPlan(t, gone(given(web(), pod(1, "a"), pod(2, "b")))), "create web-0 b")
 	p = mustPlan(t, gone(given(web(partition(1), parallel), pod(1, "b"))))
 	wantSteps(t, p, "create web-2 b")
 	p = mustPlan(t, gone(given(web(partition(1)), pod(0, "a"), pod(1, "a"), pod(2, "a"))))

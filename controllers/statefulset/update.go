@@ -114,13 +114,13 @@ func (p *planner) unit(i int) rollout.Unit {
 }
 
 // unstartable reports whether the old pod of a slot was never ready, and may never be. Examples are a node pool or an
-// image that was deleted. The rollout waits for this pod, and may never reach it. If a pod of the update revision is
-// available, that revision works, so that the pod may also crash, or only take long.
+// image that was deleted. The rollout waits for this pod, and may never reach it. Under OrderedReady the pod may also
+// crash, or only take long.
 func (p *planner) unstartable(i int) bool {
 	s := p.slots[i]
 	return !p.hold && !p.onDelete() && i >= p.partition && p.policy() != replaceNone &&
 		revisionOf(s.pod) == p.current.name && p.sourceOf(i).name == p.current.name &&
-		readiness.NeverReady(s.pod) && (unstarted(s.pod) || p.ordered && p.around.proven) && (!p.ordered || p.around.down >= i)
+		readiness.NeverReady(s.pod) && (unstarted(s.pod) || p.ordered) && (!p.ordered || p.around.down >= i)
 }
 
 // slow is how long a pod that nothing is wrong with may take to become ready while the rollout waits for it.

@@ -298,14 +298,15 @@ const (
 )
 
 // belongs returns the index of the revision that a child was made from. Children point at it by its hash or, where it
-// has no hash label, by its name. log is oldest first.
+// has no hash label, by its name. A format may recognize children of the newest revision otherwise. log is oldest
+// first.
 func (b *builtin) belongs(parent, child client.Object, log []Stored) int {
 	if !ownership.OwnerOf(parent, b.format.Parent.GroupKind()).Controls(child) {
 		return foreign
 	}
 	made := revision.NewInUse(child.GetLabels()[b.format.ChildLabel])
 	of := slices.IndexFunc(log, func(s Stored) bool { return made.Has(s.Revision) })
-	if of < 0 && len(log) > 0 && b.format.OfNewest != nil && b.format.OfNewest(parent, child) {
+	if len(log) > 0 && b.format.OfNewest != nil && b.format.OfNewest(parent, child) {
 		return len(log) - 1
 	}
 	return of

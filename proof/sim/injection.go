@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/proof/sim/model"
 )
 
@@ -60,7 +61,10 @@ var injections = []injection{
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: "injected", Operator: corev1.TolerationOpExists})
 	}},
 	{name: "a node selector", pod: func(pod *corev1.Pod) { pod.Spec.NodeSelector = with(pod.Spec.NodeSelector, "injected", "yes") }},
-	{name: "no hash", takes: true, pod: func(pod *corev1.Pod) { delete(pod.Labels, appsv1.ControllerRevisionHashLabelKey) }},
+	{name: "no hash", takes: true, pod: func(pod *corev1.Pod) {
+		delete(pod.Labels, appsv1.ControllerRevisionHashLabelKey)
+		delete(pod.Labels, history.TemplateGenerationLabel)
+	}},
 	{name: "another hash", takes: true, pod: func(pod *corev1.Pod) {
 		if _, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {
 			pod.Labels[appsv1.ControllerRevisionHashLabelKey] = "theirs"
@@ -71,6 +75,7 @@ var injections = []injection{
 	{name: "no hash in one place", takes: true, pod: func(pod *corev1.Pod) {
 		if strings.HasSuffix(pod.Name, "-1") || pod.Spec.Affinity != nil && strings.Contains(pod.Spec.Affinity.String(), "node-1") {
 			delete(pod.Labels, appsv1.ControllerRevisionHashLabelKey)
+			delete(pod.Labels, history.TemplateGenerationLabel)
 		}
 	}},
 	{name: "no affinity", takes: true, pod: func(pod *corev1.Pod) { pod.Spec.Affinity = nil }},
