@@ -79,6 +79,8 @@ func staleFor(set *appsv1.StatefulSet, pod string, claim *corev1.PersistentVolum
 // is true if another controller owns the claim although a policy asks for it: our references are dropped then, and a
 // user has to decide.
 //
+// A surplus pod owns only claims that it mounts. A claim of that name which the pod does not mount may be a user's.
+//
 // References to a set or a pod of the same name but another UID are left alone like all others: the claim belongs to a
 // predecessor, and the garbage collector may be about to delete it.
 func ownersOf(
@@ -95,7 +97,7 @@ func ownersOf(
 	var wanted []metav1.OwnerReference
 	switch {
 	case foreign:
-	case policy.WhenScaled == remove && !inRange(set, ordinal):
+	case policy.WhenScaled == remove && !inRange(set, ordinal) && mounts(pod, claim.Name):
 		wanted = []metav1.OwnerReference{*metav1.NewControllerRef(pod, podKind)}
 	case policy.WhenDeleted == remove:
 		wanted = []metav1.OwnerReference{*metav1.NewControllerRef(set, kind)}

@@ -2,6 +2,7 @@ package statefulset
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,6 +74,12 @@ func misses(pod *corev1.Pod, want map[string]string) map[string]string {
 		}
 	}
 	return out
+}
+
+func mounts(pod *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+	})
 }
 
 // storageDiffers says in what the volumes of a pod differ from the claims of its ordinal, in one clause; an empty

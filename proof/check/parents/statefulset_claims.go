@@ -33,6 +33,8 @@ func outlives(claim, child, parent client.Object) bool {
 	}
 	if !slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
 		return claim.GetName() == template.Name+"-"+child.GetName()
+	}) || !slices.ContainsFunc(as[corev1.Pod](child).Spec.Volumes, func(v corev1.Volume) bool { // it may be a user's
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.GetName()
 	}) {
 		return false
 	}
