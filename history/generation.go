@@ -8,8 +8,8 @@ import (
 )
 
 // This file is the template generation of DaemonSets. The API server counts the edits of the template, and each pod has
-// the count as a label. The hash of a pod may name no revision: the revision was deleted, or admission has changed the
-// label. Then the template generation identifies the template.
+// the count as a label. It identifies the template of a pod also if its revision was deleted, or if admission or a user
+// has changed its hash label.
 
 // TemplateGenerationLabel is the label of a pod for the template generation of its DaemonSet.
 const TemplateGenerationLabel = "pod-template-generation"

@@ -178,8 +178,9 @@ func (l *Log) stored(ctx context.Context, parent client.Object) ([]client.Object
 		return nil, fmt.Errorf("list the revisions of %s past the cache: %w", l.describe(parent), err)
 	}
 	var out []client.Object
+	owner := l.owner(parent)
 	err = meta.EachListItem(list, func(item runtime.Object) error {
-		if o := item.(client.Object); l.owner(parent).Controls(o) {
+		if o := item.(client.Object); owner.Controls(o) {
 			out = append(out, o)
 		}
 		return nil

@@ -81,7 +81,7 @@ func (r *Reconciler) nodes(ctx context.Context) ([]*corev1.Node, error) {
 // be recorded, no pod is replaced, and a lost one is recreated from the newest revision that the others come from.
 func (r *Reconciler) facts(o *observed, recorded *pass.Recorded) (facts, error) {
 	ds := *o.ds
-	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now(), entries: recorded.Entries}
+	f := facts{ds: &ds, selector: o.selector, nodes: o.nodes, pods: byNode(o.pods), now: r.Clock.Now()}
 	from := recorded.Update
 	if from == nil {
 		from, f.asked = recorded.Newest(o.children, o.genuine), o.ds

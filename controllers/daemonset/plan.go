@@ -16,7 +16,6 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/pass"
-	"github.com/cairn-dev/cairn/revision"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -30,8 +29,6 @@ type facts struct {
 	selector labels.Selector
 	// hash is the label value of the revision that pods are made from: the update revision.
 	hash string
-	// entries are all revisions.
-	entries []revision.Revision
 	// hold says that the update revision could not be recorded. Then hash and template are those of the newest revision
 	// that exists, or hash is empty; lost pods are recreated from it, and nothing is replaced.
 	hold bool

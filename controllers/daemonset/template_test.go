@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
-
-	"github.com/cairn-dev/cairn/revision"
 )
 
 // rich is a DaemonSet whose template has a bit of everything that a pod of it gets or loses.
@@ -183,8 +181,8 @@ func TestPodNameDiffers(t *testing.T) {
 	}
 }
 
-// TestConformsByTemplateGeneration: a pod whose hash names no revision comes from the update revision if its template
-// generation is the DaemonSet's. A pod of an earlier DaemonSet does not.
+// TestConformsByTemplateGeneration: a pod with another hash comes from the update revision if its template generation
+// is the DaemonSet's. A pod of an earlier DaemonSet does not.
 func TestConformsByTemplateGeneration(t *testing.T) {
 	ds := agent(func(ds *appsv1.DaemonSet) {
 		ds.UID, ds.CreationTimestamp = "uid-of-agent", metav1.NewTime(now.Add(-time.Hour))
@@ -212,7 +210,7 @@ func TestConformsByTemplateGeneration(t *testing.T) {
 		"it has no generation":                {pod("n1", "gone", age(time.Minute)), false, false},
 		"the update revision is not recorded": {pod("n1", "gone", generation("5"), age(time.Minute)), true, false},
 	} {
-		f := facts{ds: ds, hash: hashNew, hold: c.hold, entries: []revision.Revision{{Hash: hashOld}, {Hash: hashNew}}}
+		f := facts{ds: ds, hash: hashNew, hold: c.hold}
 		if got := f.conforms(c.pod); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

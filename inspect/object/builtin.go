@@ -304,10 +304,9 @@ func (b *builtin) belongs(parent, child client.Object, log []Stored) int {
 	if !ownership.OwnerOf(parent, b.format.Parent.GroupKind()).Controls(child) {
 		return foreign
 	}
-	made := revision.NewInUse(child.GetLabels()[b.format.ChildLabel])
-	of := slices.IndexFunc(log, func(s Stored) bool { return made.Has(s.Revision) })
 	if len(log) > 0 && b.format.OfNewest != nil && b.format.OfNewest(parent, child) {
 		return len(log) - 1
 	}
-	return of
+	made := revision.NewInUse(child.GetLabels()[b.format.ChildLabel])
+	return slices.IndexFunc(log, func(s Stored) bool { return made.Has(s.Revision) })
 }
