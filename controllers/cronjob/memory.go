@@ -26,9 +26,9 @@ type memory struct {
 	looked   time.Time
 	// since is until when another one was in force.
 	since time.Time
-	// owed is true if a time of that schedule is due and no Job was started for it. The last Job still runs, or the API
-	// server refused the new one.
-	owed bool
+	// owed is the last time that came due and for which no Job was started, zero if there is none. The last Job still
+	// runs, or the API server refused the new one. It stays owed while the CronJob is suspended, or has another schedule.
+	owed time.Time
 	// started is the latest time that this process has started a Job for.
 	started time.Time
 	// said are the events that were sent, by reason and key.
@@ -56,7 +56,10 @@ func (m *memories) since(cj *batchv1.CronJob, now time.Time) time.Time {
 	defer m.mu.Unlock()
 	of := m.get(cj.UID)
 	schedule := ptr.Deref(cj.Spec.TimeZone, "") + " " + cj.Spec.Schedule
-	if of.schedule != "" && of.schedule != schedule && !of.owed {
+	if last := cj.Status.LastScheduleTime; last != nil && !last.Time.Before(of.owed) {
+		of.owed = time.Time{}
+	}
+	if of.schedule != "" && of.schedule != schedule && of.owed.IsZero() {
 		of.since = of.looked
 	}
 	if of.since.After(now) { // the clock was set back
@@ -66,11 +69,13 @@ func (m *memories) since(cj *batchv1.CronJob, now time.Time) time.Time {
 	return of.since
 }
 
-// owe notes whether a Job is owed.
-func (m *memories) owe(cj types.UID, owed bool) {
+// owe notes the time for which a pass owes a Job. Zero changes nothing: the pass may not have decided about it.
+func (m *memories) owe(cj types.UID, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.get(cj).owed = owed
+	if of := m.get(cj); !at.IsZero() {
+		of.owed = at
+	}
 }
 
 // start notes that a Job was started for a time.
@@ -78,7 +83,7 @@ func (m *memories) start(cj types.UID, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := m.get(cj)
-	of.owed = false
+	of.owed = time.Time{}
 	if at.After(of.started) {
 		of.started = at
 	}

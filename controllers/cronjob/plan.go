@@ -33,8 +33,8 @@ type plan struct {
 	// start is the time for which a Job is started, zero if none is. Those of replaced are deleted before.
 	start    time.Time
 	replaced []job
-	// owed is true if a time is due for which no Job was started.
-	owed bool
+	// owed is the time that is due and for which no Job was started, zero for none.
+	owed time.Time
 	// surplus are the finished Jobs beyond the history limits, with the reason.
 	surplus []removal
 	events  []event
@@ -165,7 +165,11 @@ func (p *planner) after() time.Time {
 
 // due decides what becomes of a time that is due and was not served.
 func (p *planner) due(times schedule, after, at time.Time) {
-	spec, key := &p.cronJob.Spec, at.UTC().Format(time.RFC1123Z)
+	spec, key, name := &p.cronJob.Spec, at.UTC().Format(time.RFC1123Z), nameAt(p.cronJob, at)
+	started := p.there(name)
+	if !started {
+		p.owed = at
+	}
 	earliest := after
 	if spec.StartingDeadlineSeconds != nil {
 		earliest = p.now.Add(-time.Duration(*spec.StartingDeadlineSeconds) * time.Second)
@@ -178,11 +182,9 @@ func (p *planner) due(times schedule, after, at time.Time) {
 		p.warn("TooManyMissedTimes", key,
 			"too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
 	}
-	name := nameAt(p.cronJob, at)
-	if p.there(name) {
+	if started {
 		return // two times of one minute have one Job
 	}
-	p.owed = true
 	if spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && len(p.status.Active) > 0 {
 		p.tell(event{
 			reason: "JobAlreadyActive", action: "Schedule", key: key,

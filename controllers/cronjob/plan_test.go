@@ -102,10 +102,6 @@ func (w *world) is(want string) {
 	}
 }
 
-func deadline(seconds int64) func(*batchv1.CronJobSpec) {
-	return func(s *batchv1.CronJobSpec) { s.StartingDeadlineSeconds = &seconds }
-}
-
 func policy(p batchv1.ConcurrencyPolicy) func(*batchv1.CronJobSpec) {
 	return func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = p }
 }
@@ -261,6 +257,45 @@ func TestAScheduleIsForTimesThatCome(t *testing.T) {
 // TestAnEditWhileAJobIsOwed: an edit does not cancel the Job of twelve o'clock, which waits for the end of another Job.
 // Once that Job is started, the new schedule starts none for times before the edit.
 func TestAnEditWhileAJobIsOwed(t *testing.T) {
+	edits := map[string][]func(*batchv1.CronJobSpec){
+		"one":             {every("0 12 * * *")},
+		"away and back":   {every("0 0 1 1 *"), every("0 * * * *")},
+		"zone and back":   {zone("Asia/Kathmandu"), zone("")},
+		"while suspended": {suspend(true), every("0 12 * * *"), suspend(false)},
+		"past a deadline": {deadline(60), deadline(0), every("0 12 * * *")},
+	}
+	for name, edits := range edits {
+		t.Run(name, func(t *testing.T) { editWhileOwed(t, edits) })
+	}
+}
+
+func every(s string) func(*batchv1.CronJobSpec) {
+	return func(spec *batchv1.CronJobSpec) { spec.Schedule = s }
+}
+
+func zone(name string) func(*batchv1.CronJobSpec) {
+	return func(spec *batchv1.CronJobSpec) {
+		if spec.TimeZone = &name; name == "" {
+			spec.TimeZone = nil
+		}
+	}
+}
+
+func suspend(is bool) func(*batchv1.CronJobSpec) {
+	return func(spec *batchv1.CronJobSpec) { spec.Suspend = &is }
+}
+
+func deadline(seconds int64) func(*batchv1.CronJobSpec) {
+	return func(spec *batchv1.CronJobSpec) {
+		if spec.StartingDeadlineSeconds = &seconds; seconds == 0 {
+			spec.StartingDeadlineSeconds = nil
+		}
+	}
+}
+
+// editWhileOwed edits a CronJob while the Job of 12:00 waits for that of 11:00, a pass after each edit.
+func editWhileOwed(t *testing.T, edits []func(*batchv1.CronJobSpec)) {
+	t.Helper()
 	var m memories
 	w := newWorld(t, "12:10:00").served("11:00:00").job("11:00:00", "").active().spec(policy(batchv1.ForbidConcurrent))
 	pass := func(clock string) *plan {
@@ -270,19 +305,20 @@ func TestAnEditWhileAJobIsOwed(t *testing.T) {
 		m.owe(w.f.cronJob.UID, p.owed)
 		return p
 	}
-	schedule := func(s string) { w.spec(func(spec *batchv1.CronJobSpec) { spec.Schedule = s }) }
-	if p := pass("12:10:00"); !p.owed || !p.start.IsZero() {
-		t.Fatalf("owed %t, start %s, want one that waits", p.owed, p.start)
+	if p := pass("12:10:00"); p.owed.IsZero() || !p.start.IsZero() {
+		t.Fatalf("owed %s, start %s, want one that waits", p.owed, p.start)
 	}
-	schedule("0 12 * * *")
-	pass("12:20:00")
+	for _, edit := range edits {
+		w.spec(edit)
+		pass("12:20:00")
+	}
 	w.f.jobs, w.f.cronJob.Status.Active = nil, nil
 	if p := pass("12:30:00"); !p.start.Equal(hour(t, "12:00:00")) {
 		t.Fatalf("start %s, want 12:00", p.start)
 	}
 	m.start(w.f.cronJob.UID, hour(t, "12:00:00"))
 	w.served("12:00:00")
-	schedule("15 12 * * *")
+	w.spec(every("15 12 * * *"))
 	if p := pass("12:40:00"); !p.start.IsZero() {
 		t.Errorf("start %s, which was before the edit", p.start)
 	}
