@@ -79,7 +79,7 @@ func staleFor(set *appsv1.StatefulSet, pod string, claim *corev1.PersistentVolum
 // is true if another controller owns the claim although a policy asks for it: our references are dropped then, and a
 // user has to decide.
 //
-// A surplus pod owns only claims that it mounts. A claim of that name which the pod does not mount may be a user's.
+// A claim of a surplus pod which that does not mount may be a user's, and gets no owner.
 //
 // References to a set or a pod of the same name but another UID are left alone like all others: the claim belongs to a
 // predecessor, and the garbage collector may be about to delete it.
@@ -94,10 +94,11 @@ func ownersOf(
 	const remove = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	foreign = (policy.WhenDeleted == remove || policy.WhenScaled == remove) && slices.ContainsFunc(others, controls)
 	ordinal, _ := ordinalOf(set, pod.Name)
+	surplus := !inRange(set, ordinal)
 	var wanted []metav1.OwnerReference
 	switch {
-	case foreign:
-	case policy.WhenScaled == remove && !inRange(set, ordinal) && mounts(pod, claim.Name):
+	case foreign, surplus && !mounts(pod, claim.Name):
+	case policy.WhenScaled == remove && surplus:
 		wanted = []metav1.OwnerReference{*metav1.NewControllerRef(pod, podKind)}
 	case policy.WhenDeleted == remove:
 		wanted = []metav1.OwnerReference{*metav1.NewControllerRef(set, kind)}

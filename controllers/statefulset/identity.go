@@ -2,6 +2,7 @@ package statefulset
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,11 +22,13 @@ func decimal(ordinal int64) string { return strconv.FormatInt(ordinal, 10) }
 
 // ordinalOf reads the ordinal from the name of a pod of set. ok is false for every name that [podName] never gives,
 // like one with a leading zero. Ordinals have 64 bits everywhere: the first one may be the largest number that the API
-// allows, and the others follow it.
+// allows, and the others follow it. A set has no more than 32 bits of them: a pod with a larger number is a user's, and
+// no surplus one.
 func ordinalOf(set *appsv1.StatefulSet, name string) (ordinal int64, ok bool) {
 	digits, ours := strings.CutPrefix(name, set.Name+"-")
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if !ours || err != nil || n < 0 || decimal(n) != digits {
+	start, _ := ordinals(set)
+	if !ours || err != nil || n < 0 || decimal(n) != digits || n > start+math.MaxInt32 {
 		return 0, false
 	}
 	return n, true

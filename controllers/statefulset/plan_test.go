@@ -80,7 +80,7 @@ func TestPlanScaling(t *testing.T) {
 		"too many on both sides":        {[]setOption{startAt(1), replicas(1)}, []*corev1.Pod{pod(0, "b"), pod(1, "b"), pod(2, "b")}, []string{"delete web-2"}},
 		"to nothing":                    {[]setOption{replicas(0)}, []*corev1.Pod{pod(0, "b"), pod(1, "b")}, []string{"delete web-1"}},
 
-		"names that are not ours": {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), called(pod(7, "b"), "web-07"), called(pod(7, "b"), "web-x"), called(pod(7, "b"), "webs-7"), called(pod(7, "b"), "web--1")}, nil},
+		"names that are not ours": {[]setOption{replicas(1)}, []*corev1.Pod{pod(0, "b"), called(pod(7, "b"), "web-07"), called(pod(7, "b"), "web-x"), called(pod(7, "b"), "webs-7"), called(pod(7, "b"), "web--1"), called(pod(7, "b"), "web-2147483648"), called(pod(7, "b"), "web-9999999999")}, nil},
 		"it lost a label":         {nil, []*corev1.Pod{pod(0, "b", unlabelled), pod(1, "b"), pod(2, "b")}, []string{"label web-0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
