@@ -40,6 +40,8 @@ func ownerIn(ref *metav1.OwnerReference) Owner {
 	switch {
 	case !grouped:
 		group = ""
+	case group == "": // "/v1" is no group of anything
+		group = ref.APIVersion
 	case group == "extensions" && (ref.Kind == "DaemonSet" || ref.Kind == "Deployment" || ref.Kind == "ReplicaSet"):
 		group = appsv1.GroupName
 	}

@@ -45,6 +45,7 @@ func revisionsAreKept(t *testing.T) {
 	stored := g.revisionOf(g.web)
 	g.takesEffect()
 	t.Run("planted", g.planted)
+	t.Run("laundered", g.laundered)
 	t.Run("changed", func(t *testing.T) { g.changed(t, stored) })
 	t.Run("of Metacontroller's API", g.metacontroller)
 	t.Run("pods that are given to a controller", g.given)
@@ -173,12 +174,41 @@ func (g *guarded) planted(t *testing.T) {
 	refused(t, "an orphan", g.tenant.Create(t.Context(), orphan()))
 	refused(t, "a forged owner", g.tenant.Create(t.Context(), orphan(of("apps/v1", "DaemonSet"))))
 	refused(t, "a forged owner", g.tenant.Create(t.Context(), orphan(of("apps/v1", "StatefulSet"))))
-	for _, label := range []string{v1alpha1.PolicyLabel, history.CronJobLabel} {
+	for _, apiVersion := range []string{"apps/v2", "extensions/v1beta1"} {
+		refused(t, "a forged owner", g.tenant.Create(t.Context(), orphan(of(apiVersion, "DaemonSet"))))
+	}
+	for _, label := range []string{v1alpha1.PolicyLabel, history.CronJobLabel, "cairn.dev/recorded-kind", "cairn.dev/recorded-name"} {
 		o := orphan(of("v1", "ConfigMap"))
 		o.Labels[label] = "x"
 		refused(t, label, g.tenant.Create(t.Context(), o))
 	}
 	allowed(t, "another controller's", g.tenant.Create(t.Context(), orphan(of("apps.kruise.io/v1beta1", "StatefulSet"))))
+}
+
+// laundered tries to have the garbage collector take the owner away from a revision, which would be adopted then.
+func (g *guarded) laundered(t *testing.T) {
+	t.Helper()
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "laundry"}}
+	allowed(t, "an owner", g.tenant.Create(t.Context(), owner))
+	planted := orphan(*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+	allowed(t, "a revision of its own", g.tenant.Create(t.Context(), planted))
+	witness := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: team, Name: "witness", OwnerReferences: planted.OwnerReferences,
+	}}
+	allowed(t, "a witness", g.tenant.Create(t.Context(), witness))
+	allowed(t, "orphan them", g.tenant.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	g.within("the garbage collector orphans", func(ctx context.Context) (bool, error) {
+		err := g.admin.Get(ctx, client.ObjectKeyFromObject(witness), witness)
+		return len(witness.OwnerReferences) == 0, err
+	})
+	if err := g.admin.Get(t.Context(), client.ObjectKeyFromObject(planted), planted); err != nil || metav1.GetControllerOf(planted) == nil {
+		t.Errorf("an orphan, %v: %+v", err, planted.OwnerReferences)
+	}
+	allowed(t, "an administrator cleans up", g.admin.Delete(t.Context(), planted))
+	g.within("the owner goes", func(ctx context.Context) (bool, error) {
+		err := g.admin.Get(ctx, client.ObjectKeyFromObject(owner), owner)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
 }
 
 func (g *guarded) changed(t *testing.T, stored *appsv1.ControllerRevision) {
@@ -247,6 +277,14 @@ func (g *guarded) given(t *testing.T) {
 	t.Helper()
 	given := g.pod()
 	refused(t, "a pod of the set", g.tenant.Create(t.Context(), given))
+	for _, owner := range [][2]string{
+		{"apps/v9", "StatefulSet"}, {"extensions/v1beta1", "ReplicaSet"}, {"v1", "ReplicationController"}, {"v2", "ReplicationController"},
+		{"/v1", "ReplicationController"},
+	} {
+		forged := g.pod()
+		forged.OwnerReferences[0].APIVersion, forged.OwnerReferences[0].Kind = owner[0], owner[1]
+		refused(t, strings.Join(owner[:], " "), g.tenant.Create(t.Context(), forged))
+	}
 	free := g.pod()
 	free.OwnerReferences, free.Labels = nil, nil
 	allowed(t, "a pod", g.tenant.Create(t.Context(), free))
