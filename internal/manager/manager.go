@@ -216,10 +216,11 @@ func New(ctx context.Context, o Options) (ctrl.Manager, error) {
 // bare returns a manager without controllers, and the other checks that have to pass for it to be ready.
 func (o Options) bare(ctx context.Context, scheme *runtime.Scheme) (ctrl.Manager, []func() error, error) {
 	options := ctrl.Options{
-		Scheme:   scheme,
-		Logger:   o.Logger,
-		Cache:    o.cache(),
-		NewCache: stoppableUntil(ctx),
+		Scheme:    scheme,
+		Logger:    o.Logger,
+		Cache:     o.cache(),
+		NewCache:  stoppableUntil(ctx),
+		NewClient: newClient,
 		// listen serves both.
 		Metrics:                       server.Options{BindAddress: Off},
 		HealthProbeBindAddress:        Off,
