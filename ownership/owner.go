@@ -40,7 +40,7 @@ func ownerIn(ref *metav1.OwnerReference) Owner {
 	switch {
 	case !grouped:
 		group = ""
-	case group == "": // "/v1" is no group of anything
+	case group == "": // "/v1" names no kind that is served
 		group = ref.APIVersion
 	case group == "extensions" && (ref.Kind == "DaemonSet" || ref.Kind == "Deployment" || ref.Kind == "ReplicaSet"):
 		group = appsv1.GroupName

@@ -293,7 +293,7 @@ func deadline(seconds int64) func(*batchv1.CronJobSpec) {
 	}
 }
 
-// editWhileOwed edits a CronJob while the Job of 12:00 waits for that of 11:00, a pass after each edit.
+// editWhileOwed edits a CronJob while the Job of 12:00 waits for the Job of 11:00, a pass after each edit.
 func editWhileOwed(t *testing.T, edits []func(*batchv1.CronJobSpec)) {
 	t.Helper()
 	var m memories

@@ -9,9 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file deletes without reading the answer. The API server answers with the deleted object, and the typed client of
-// controller-runtime 0.25 decodes that, encodes it as JSON, and decodes it once more, for callers who get none of it:
-// a fifth of the CPU of a ReplicaSet that is scaled down.
+// This file deletes without reading the answer, which is the deleted object. The typed client of controller-runtime
+// 0.25 decodes it, encodes it as JSON, and decodes it once more. No caller gets it.
 
 // deleter is a client that does not decode the answer to the deletion of an object of a Go type.
 type deleter struct {
@@ -30,7 +29,7 @@ func newClient(cfg *rest.Config, o client.Options) (client.Client, error) {
 	return deleter{c, m}, err
 }
 
-// Delete is a [client.Writer]'s.
+// Delete implements [client.Writer].
 func (c deleter) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	if _, ok := o.(runtime.Unstructured); ok { // this client decodes once
 		return c.Client.Delete(ctx, o, opts...)
