@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,60 +15,53 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
-	"github.com/cairn-dev/cairn/rollback"
 )
 
-// This file carries out the undo that nobody asks for by hand: that of a rollout which has exceeded its progress
-// deadline. It is an undo like others, and stricter: it is for a machine to carry out at night.
+// This file plans the undo that nobody asks for by hand: that of a rollout which has exceeded its deadline. It is an
+// undo like others, and stricter: it is for a machine to carry out at night.
 
-// RollBack brings parent back from a revision whose rollout has failed, as "cairn undo" would, and returns what it did
-// in one clause. It is for a controller that is built with package builder: give it as its RollBack. c writes, live
-// reads past every cache. It needs what the controller may do anyway: get and patch on parents, list on revisions and
-// children.
-//
-// Errors: those of [Inspector.PlanRollback], and those of [Inspector.Apply] as the API server says them (retry); one
-// that wraps [ownership.ErrStale] if the parent is not what the failure is about any more. Nothing was changed then,
-// unless a response was lost.
-func RollBack(ctx context.Context, c client.Client, live client.Reader, parent client.Object, f rollback.Failure) (did string, err error) {
-	i := New(direct{c, live})
-	if parent, err = untyped(c, parent); err != nil {
-		return "", err
-	}
-	plan, err := i.PlanRollback(ctx, parent, f)
-	var done *Applied
-	if err == nil {
-		done, err = i.Apply(ctx, plan, false)
-	}
-	var (
-		changed *ChangedError
-		nothing *NothingToUndoError
-		planted *PlantedError
-	)
-	switch {
-	case err == nil:
-		did := plan.note().String()
-		if rollback.NoteOf(done.Parent) == nil {
-			did += "; admission has removed the note of it, annotation " + rollback.NoteAnnotation
-		}
-		return did, nil
-	case errors.As(err, &nothing), errors.As(err, &planted): // admission has put back what it changed
-		return "", &rollback.RefusedError{Why: err.Error()}
-	case errors.As(err, &changed), errors.Is(err, history.ErrStale):
-		return "", fmt.Errorf("%w: %w", ownership.ErrStale, err)
-	default:
-		return "", fmt.Errorf("roll a failed rollout back: %w", err)
-	}
+// Failure is a rollout that has exceeded its deadline.
+type Failure struct {
+	// Revision is the name of the revision that it goes to, Reason why it has failed, in one clause.
+	Revision, Reason string
+	// Available is how many children of that revision were available at once, at most.
+	Available int
+	// Complete is the name of a revision to which a rollout was complete, whatever others note ([Entry.Completed]).
+	Complete string
+	// Anyway goes back although somebody else will take that back.
+	Anyway bool
+	// Now is the time.
+	Now time.Time
 }
 
-// PlanRollback plans to bring parent back from a revision whose rollout has failed to f.To. The scale stays as it is,
-// also where it is part of a revision. What happened is noted on the parent, in the same request: see
-// [rollback.NoteAnnotation].
+// NotRolledBackError says why a failed rollout is not undone: there is nothing to go back to, or nobody may decide that
+// but a user. Nothing was changed. The caller tells the user, and asks again when the parent was edited.
+type NotRolledBackError struct {
+	// Why is a clause.
+	Why string
+	// Err is what was found, nil if Why says it all.
+	Err error
+}
+
+// Error says why.
+func (e *NotRolledBackError) Error() string {
+	if e.Err == nil {
+		return e.Why
+	}
+	return fmt.Sprintf("%s: %v", e.Why, e.Err)
+}
+
+// Unwrap returns what was found.
+func (e *NotRolledBackError) Unwrap() error { return e.Err }
+
+// PlanRollback plans to bring parent back from a revision whose rollout has failed to the last one to which a rollout
+// is known to have been complete ([Entry.Completed]). The scale stays as it is, also where it is part of a revision.
+// What happened is noted on the parent, in the same request: see [history.RolledBackAnnotation].
 //
-// Errors: a [*rollback.RefusedError]; a [*ChangedError] if the parent is not what the failure is about any more, or
-// more children are available (look again); or what the API server says.
-func (i *Inspector) PlanRollback(ctx context.Context, parent client.Object, f rollback.Failure) (*Undo, error) {
+// Errors: a [*NotRolledBackError]; a [*ChangedError] if the parent is not what the failure is about any more, or more
+// children are available (look again); or what the API server says.
+func (i *Inspector) PlanRollback(ctx context.Context, parent client.Object, f Failure) (*Undo, error) {
 	fresh, err := i.Refresh(ctx, parent)
 	if err != nil {
 		return nil, err
@@ -75,15 +69,15 @@ func (i *Inspector) PlanRollback(ctx context.Context, parent client.Object, f ro
 	if fresh.GetGeneration() != parent.GetGeneration() || onDeadline(fresh) != onDeadline(parent) {
 		return nil, &ChangedError{}
 	}
-	u, err := i.plan(ctx, fresh, targetOf(f), nil)
+	u, err := i.plan(ctx, fresh, f.target, nil)
 	if err != nil {
-		return nil, unable(err)
+		return nil, f.unable(err)
 	}
 	if doubt, unverified := u.To.Origin(); doubt != "" || unverified != "" { // a user may force it, who has seen the diff
-		return nil, &rollback.RefusedError{Why: cmp.Or(doubt, unverified)}
+		return nil, &NotRolledBackError{Why: cmp.Or(doubt, unverified)}
 	}
 	if by := takenBack(u); by != "" && !f.Anyway {
-		return nil, &rollback.RefusedError{Why: by + " (annotation " + rollback.OnDeadlineAnnotation + ": undo-anyway goes back all the same)"}
+		return nil, &NotRolledBackError{Why: by + " (annotation " + history.OnDeadlineAnnotation + ": undo-anyway goes back all the same)"}
 	}
 	if err := u.stillStuck(ctx, f); err != nil {
 		return nil, err
@@ -96,31 +90,30 @@ func (i *Inspector) PlanRollback(ctx context.Context, parent client.Object, f ro
 	return u, nil
 }
 
-func onDeadline(o client.Object) string { return o.GetAnnotations()[rollback.OnDeadlineAnnotation] }
+func onDeadline(o client.Object) string { return o.GetAnnotations()[history.OnDeadlineAnnotation] }
 
-// targetOf finds the revision to go back to. One that cannot be restored is not passed over: what is older may be much
-// older.
-func targetOf(f rollback.Failure) Find {
-	return func(h *History) (Entry, error) {
-		if current := h.Current(); current == nil || current.Name != f.Revision {
-			return Entry{}, &ChangedError{Parent: h.Parent}
-		}
-		i := slices.IndexFunc(h.Entries, func(e Entry) bool { return e.UID == f.To.UID && e.Name == f.To.Name })
+// target finds the last revision that was complete. One that cannot be restored is not passed over: what is older may
+// be much older.
+func (f *Failure) target(h *History) (Entry, error) {
+	if current := h.Current(); current == nil || current.Name != f.Revision {
+		return Entry{}, &ChangedError{Parent: h.Parent}
+	}
+	for _, e := range slices.Backward(h.Entries) {
 		switch {
-		case i < 0:
-			return Entry{}, &rollback.RefusedError{Why: fmt.Sprintf("revision %s, the last that is known to have worked, is gone", f.To.Name)}
-		case h.Entries[i].Deleting:
-			return Entry{}, &rollback.RefusedError{Why: fmt.Sprintf("%s, the last that is known to have worked, is being deleted", h.Entries[i])}
+		case !e.Completed && e.Name != f.Complete || e.Current:
+		case e.Deleting:
+			return Entry{}, &NotRolledBackError{Why: fmt.Sprintf("%s, the last that was complete, is being deleted", e)}
 		default:
-			return h.Entries[i], nil // chosen says so if it cannot be read
+			return e, nil // chosen says so if it cannot be read
 		}
 	}
+	return Entry{}, &NotRolledBackError{Why: "no rollout before it is known to have been complete"}
 }
 
 // unable sorts out which errors of a plan are an answer.
-func unable(err error) error {
+func (f *Failure) unable(err error) error {
 	var (
-		refused    *rollback.RefusedError
+		not        *NotRolledBackError
 		changed    *ChangedError
 		unreadable *UnreadableError
 		nothing    *NothingToUndoError
@@ -128,10 +121,10 @@ func unable(err error) error {
 		elsewhere  *ElsewhereError
 	)
 	switch {
-	case errors.As(err, &refused), errors.As(err, &changed):
+	case errors.As(err, &not), errors.As(err, &changed):
 		return err
 	case errors.As(err, &unreadable), errors.As(err, &nothing), errors.As(err, &earlier), errors.As(err, &elsewhere):
-		return &rollback.RefusedError{Why: "the last revision that is known to have worked cannot be restored", Err: err}
+		return &NotRolledBackError{Why: "the last revision that was complete cannot be restored", Err: err}
 	default:
 		return err
 	}
@@ -164,7 +157,7 @@ func takenBack(u *Undo) string {
 }
 
 // stillStuck looks at the children past every cache: nothing is undone that has just got on.
-func (u *Undo) stillStuck(ctx context.Context, f rollback.Failure) error {
+func (u *Undo) stillStuck(ctx context.Context, f Failure) error {
 	m, err := u.log.Kind.Members(ctx, u.log.Parent, u.log.Revisions)
 	if err != nil {
 		return fmt.Errorf("find the %s of %s: %w", u.log.Children, u.Parent, err)
@@ -181,12 +174,13 @@ func (u *Undo) stillStuck(ctx context.Context, f rollback.Failure) error {
 	return nil
 }
 
-// note is what is noted on the parent.
-func (u *Undo) note() *rollback.Note {
-	return &rollback.Note{
+// rolledBack is what is noted on the parent.
+func (u *Undo) rolledBack() (string, error) {
+	out, err := json.Marshal(history.RolledBack{
 		From: u.From.Name, FromRevision: u.From.Number, To: u.To.Name, ToRevision: u.To.Number,
-		At: u.rollback.Now.UTC().Truncate(time.Second), Reason: u.rollback.Reason,
-	}
+		Generation: u.live.GetGeneration() + 1, At: u.rollback.Now.UTC().Truncate(time.Second), Reason: u.rollback.Reason,
+	})
+	return string(out), err
 }
 
 // scaleKept is what a snapshot restores in live, with the scale that live has: an autoscaler may have set it.
@@ -211,40 +205,4 @@ func (u *Undo) scaleKept(snapshot *revision.Snapshot, live client.Object) (*revi
 		return nil, fmt.Errorf("keep the scale of %s: %w", u.Parent, err)
 	}
 	return u.To.stored.Target.Snapshot(restored)
-}
-
-// untyped is a parent of a kind that package inspect has no Go type of, as far as it is not read anew.
-func untyped(c client.Client, parent client.Object) (client.Object, error) {
-	gvk, err := c.GroupVersionKindFor(parent)
-	if err != nil {
-		return nil, err
-	}
-	if _, known := history.FormatOf(gvk.GroupKind()); known {
-		return parent, nil
-	}
-	out := &unstructured.Unstructured{}
-	out.SetGroupVersionKind(gvk)
-	out.SetNamespace(parent.GetNamespace())
-	out.SetName(parent.GetName())
-	out.SetUID(parent.GetUID())
-	out.SetGeneration(parent.GetGeneration())
-	out.SetAnnotations(parent.GetAnnotations())
-	return out, nil
-}
-
-// direct writes through a client, and reads past its cache.
-type direct struct {
-	client.Client
-
-	live client.Reader
-}
-
-// Get implements [client.Reader].
-func (d direct) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	return d.live.Get(ctx, key, o, opts...)
-}
-
-// List implements [client.Reader].
-func (d direct) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return d.live.List(ctx, list, opts...)
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
-	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file is what a pass can ask for: a requeue, and a status write.
@@ -30,9 +29,7 @@ type Pass struct {
 	// writing is how long [SlowStart] took so far.
 	writing time.Duration
 	// failure is that of a rollout which has exceeded its deadline, nil if it has not.
-	failure *rollback.Failure
-	// good are the revisions that the status says to be good, once it is stored.
-	good rollback.Good
+	failure *Failure
 	// conflicted says that another writer changed an object first.
 	conflicted atomic.Bool
 }

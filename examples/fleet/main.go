@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/cairn-dev/cairn/builder"
-	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/rollback"
 
 	v1 "example.com/fleet/api/v1"
 )
@@ -60,8 +60,8 @@ func run() error {
 		Strategy: func(f *v1.Fleet) builder.Strategy {
 			return builder.Strategy{MaxUnavailable: int(f.Spec.MaxUnavailable)}
 		},
-		Status:   status,
-		RollBack: inspect.RollBack,
+		Status: status,
+		Undo:   rollback.Undo,
 	}.Setup(ctx, mgr)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/rollback"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file hands DaemonSets over between the upstream controller and cairn, idle and in the middle of a rollout.
@@ -99,7 +99,7 @@ func TestHandoverBackLeavesNoCondition(t *testing.T) {
 	ds, set := e.daemonSet("web", "app:1"), e.statefulSet("db", setReplicas(1))
 	both := []client.Object{ds, set}
 	for _, o := range both {
-		o.SetAnnotations(map[string]string{rollback.ProgressDeadlineAnnotation: "1h"})
+		o.SetAnnotations(map[string]string{pass.ProgressDeadlineAnnotation: "1h"})
 		e.create(o)
 	}
 	stopDaemons, stopSets := e.cairn(), e.statefulCairn()
@@ -111,7 +111,7 @@ func TestHandoverBackLeavesNoCondition(t *testing.T) {
 	others := []byte(`{"status":{"conditions":[{"type":"HistoryHealthy","status":"True"},{"type":"Theirs","status":"True"}]}}`)
 	for _, o := range both {
 		must(t, e.Status().Patch(t.Context(), o, client.RawPatch(types.StrategicMergePatchType, others)))
-		must(t, e.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+rollback.NoteAnnotation+`":"{}"}}}`))))
+		must(t, e.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+history.RolledBackAnnotation+`":"{}"}}}`))))
 	}
 	e.upstream()
 	e.statefulUpstream()
@@ -120,7 +120,7 @@ func TestHandoverBackLeavesNoCondition(t *testing.T) {
 	e.reload(ds)
 	e.reloadSet(set)
 	for _, o := range both {
-		if noted, ok := o.GetAnnotations()[rollback.NoteAnnotation]; ok {
+		if noted, ok := o.GetAnnotations()[history.RolledBackAnnotation]; ok {
 			t.Errorf("%T still says that it was rolled back: %s", o, noted)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/watching"
-	"github.com/cairn-dev/cairn/inspect"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file runs hosted controllers. Who starts and ends them in a manager, as their descriptions come and go, is not
@@ -33,7 +33,7 @@ func (p *process) environment() *host.Environment {
 			Recorder: m.recorder, Workers: p.world.options.Workers,
 		},
 		Encoder: hook.NewEncoder(remembered), Memory: hook.NewMemory(remembered), Transport: hookWay{p},
-		RollBack: inspect.RollBack,
+		Undo: rollback.Undo,
 	}
 }
 
