@@ -12,7 +12,7 @@ root=$PWD
 
 GOTESTSUM=${GOTESTSUM:?is set by the Makefile}
 RERUNS=${RERUNS:-2}
-timeout=15m # of one test binary
+timeout=25m # of one test binary: a busy machine needs eight times as long as an idle one
 module=github.com/cairn-dev/cairn
 logs=$root/bin/test
 rm -rf "$logs" && mkdir -p "$logs"

@@ -25,8 +25,9 @@ import (
 const (
 	catName     = "swept"
 	catReplicas = 3
-	// hookTimeout is for the hook that does not answer.
-	hookTimeout = "2s"
+	// hookTimeout is how long a manager waits for the hook. A scenario in which the hook does not answer waits as long three
+	// times; a hook that is only slow, on a busy machine, must not be given up, since the next try is minutes away.
+	hookTimeout = "10s"
 )
 
 var (
