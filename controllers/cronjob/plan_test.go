@@ -106,6 +106,30 @@ func policy(p batchv1.ConcurrencyPolicy) func(*batchv1.CronJobSpec) {
 	return func(s *batchv1.CronJobSpec) { s.ConcurrencyPolicy = p }
 }
 
+func every(s string) func(*batchv1.CronJobSpec) {
+	return func(spec *batchv1.CronJobSpec) { spec.Schedule = s }
+}
+
+func zone(name string) func(*batchv1.CronJobSpec) {
+	return func(spec *batchv1.CronJobSpec) {
+		if spec.TimeZone = &name; name == "" {
+			spec.TimeZone = nil
+		}
+	}
+}
+
+func suspend(is bool) func(*batchv1.CronJobSpec) {
+	return func(spec *batchv1.CronJobSpec) { spec.Suspend = &is }
+}
+
+func deadline(seconds int64) func(*batchv1.CronJobSpec) {
+	return func(spec *batchv1.CronJobSpec) {
+		if spec.StartingDeadlineSeconds = &seconds; seconds == 0 {
+			spec.StartingDeadlineSeconds = nil
+		}
+	}
+}
+
 func TestAJobIsStartedWhenItIsDue(t *testing.T) {
 	newWorld(t, "10:59:30").is("again in 30s")
 	newWorld(t, "11:00:00").is("start 11:00:00, again in 1m0s")
@@ -266,30 +290,6 @@ func TestAnEditWhileAJobIsOwed(t *testing.T) {
 	}
 	for name, edits := range edits {
 		t.Run(name, func(t *testing.T) { editWhileOwed(t, edits) })
-	}
-}
-
-func every(s string) func(*batchv1.CronJobSpec) {
-	return func(spec *batchv1.CronJobSpec) { spec.Schedule = s }
-}
-
-func zone(name string) func(*batchv1.CronJobSpec) {
-	return func(spec *batchv1.CronJobSpec) {
-		if spec.TimeZone = &name; name == "" {
-			spec.TimeZone = nil
-		}
-	}
-}
-
-func suspend(is bool) func(*batchv1.CronJobSpec) {
-	return func(spec *batchv1.CronJobSpec) { spec.Suspend = &is }
-}
-
-func deadline(seconds int64) func(*batchv1.CronJobSpec) {
-	return func(spec *batchv1.CronJobSpec) {
-		if spec.StartingDeadlineSeconds = &seconds; seconds == 0 {
-			spec.StartingDeadlineSeconds = nil
-		}
 	}
 }
 

@@ -79,7 +79,7 @@ func staleFor(set *appsv1.StatefulSet, pod string, claim *corev1.PersistentVolum
 // is true if another controller owns the claim although a policy asks for it: our references are dropped then, and a
 // user has to decide.
 //
-// A claim of a surplus pod which that does not mount may be a user's, and gets no owner.
+// A claim that a surplus pod could have but does not mount may be a user's, and gets no owner.
 //
 // References to a set or a pod of the same name but another UID are left alone like all others: the claim belongs to a
 // predecessor, and the garbage collector may be about to delete it.

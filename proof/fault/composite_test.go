@@ -25,8 +25,8 @@ import (
 const (
 	catName     = "swept"
 	catReplicas = 3
-	// hookTimeout is how long a manager waits for the hook. A scenario in which the hook does not answer waits as long three
-	// times; a hook that is only slow, on a busy machine, must not be given up, since the next try is minutes away.
+	// hookTimeout is how long a manager waits for the hook. It is longer than a busy machine makes the hook take: after
+	// several timeouts the next try is minutes away.
 	hookTimeout = "10s"
 )
 

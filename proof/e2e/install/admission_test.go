@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -188,27 +189,33 @@ func (g *guarded) planted(t *testing.T) {
 // laundered tries to have the garbage collector take the owner away from a revision, which would be adopted then.
 func (g *guarded) laundered(t *testing.T) {
 	t.Helper()
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "laundry"}}
-	allowed(t, "an owner", g.tenant.Create(t.Context(), owner))
-	planted := orphan(*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap")))
-	allowed(t, "a revision of its own", g.tenant.Create(t.Context(), planted))
-	witness := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: team, Name: "witness", OwnerReferences: planted.OwnerReferences,
-	}}
-	allowed(t, "a witness", g.tenant.Create(t.Context(), witness))
-	allowed(t, "orphan them", g.tenant.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	g.within("the garbage collector orphans", func(ctx context.Context) (bool, error) {
-		err := g.admin.Get(ctx, client.ObjectKeyFromObject(witness), witness)
-		return len(witness.OwnerReferences) == 0, err
-	})
-	if err := g.admin.Get(t.Context(), client.ObjectKeyFromObject(planted), planted); err != nil || metav1.GetControllerOf(planted) == nil {
-		t.Errorf("an orphan, %v: %+v", err, planted.OwnerReferences)
+	laundry := metav1.ObjectMeta{Namespace: team, Name: "laundry"}
+	for _, owner := range []client.Object{&corev1.ConfigMap{ObjectMeta: laundry}, &networkingv1.NetworkPolicy{ObjectMeta: laundry}} {
+		allowed(t, "an owner", g.tenant.Create(t.Context(), owner))
+		kind, err := g.tenant.GroupVersionKindFor(owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		planted := orphan(*metav1.NewControllerRef(owner, kind))
+		allowed(t, "a revision of its own", g.tenant.Create(t.Context(), planted))
+		witness := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: team, GenerateName: "witness-", OwnerReferences: planted.OwnerReferences,
+		}}
+		allowed(t, "a witness", g.tenant.Create(t.Context(), witness))
+		allowed(t, "orphan them", g.tenant.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+		g.within("the garbage collector orphans", func(ctx context.Context) (bool, error) {
+			err := g.admin.Get(ctx, client.ObjectKeyFromObject(witness), witness)
+			return len(witness.OwnerReferences) == 0, err
+		})
+		if err := g.admin.Get(t.Context(), client.ObjectKeyFromObject(planted), planted); err != nil || metav1.GetControllerOf(planted) == nil {
+			t.Errorf("an orphan of a %s, %v: %+v", kind.Kind, err, planted.OwnerReferences)
+		}
+		allowed(t, "an administrator cleans up", g.admin.Delete(t.Context(), planted))
+		g.within("the owner goes", func(ctx context.Context) (bool, error) {
+			err := g.admin.Get(ctx, client.ObjectKeyFromObject(owner), owner)
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
 	}
-	allowed(t, "an administrator cleans up", g.admin.Delete(t.Context(), planted))
-	g.within("the owner goes", func(ctx context.Context) (bool, error) {
-		err := g.admin.Get(ctx, client.ObjectKeyFromObject(owner), owner)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
 }
 
 func (g *guarded) changed(t *testing.T, stored *appsv1.ControllerRevision) {
