@@ -51,9 +51,9 @@ type Controller[P client.Object] struct {
 	// Optional.
 	Status func(parent P, s Summary)
 
-	// Undo undoes rollouts that have exceeded [Strategy.ProgressDeadline], of parents with the annotation
-	// cairn.dev/on-deadline: rollback.Undo. Optional.
-	Undo pass.Undo
+	// RollBack rolls rollouts back that have exceeded [Strategy.ProgressDeadline], of parents with the annotation
+	// cairn.dev/on-deadline: inspect.RollBack. Optional.
+	RollBack pass.RollBack
 
 	// Name is the controller's, for logs, metrics and events. Optional: without it, the kind in small letters.
 	Name string

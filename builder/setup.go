@@ -74,7 +74,7 @@ func (c Controller[P]) reconciler(ctx context.Context, mgr ctrl.Manager) (*recon
 	name, author := cmp.Or(c.Name, strings.ToLower(d.parent.Kind)), c
 	author.Name = name
 	r := &reconciler[P]{described: d, author: author, scheme: mgr.GetScheme()}
-	config, err := r.watched().In(ctx, mgr, pass.Options{Undo: author.Undo})
+	config, err := r.watched().In(ctx, mgr, pass.Options{RollBack: author.RollBack})
 	if err != nil {
 		return nil, err
 	}

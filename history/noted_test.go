@@ -2,24 +2,34 @@ package history_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
-// A revision notes, in the request that records it, of which ones the status said until then that their rollout was
-// complete, and the number that it had.
+// A revision notes, in the request that records it, which ones the status names as good, and the
+// number that it had.
 func TestNoted(t *testing.T) {
 	s := newServer(t, agent("agent:1"))
 	l := history.New(history.DaemonSet(), history.Options{Client: s, Indexed: true})
-	reports := func(updated corev1.ConditionStatus, available int32, seen int64) {
+	reports := func(good ...revision.Revision) {
+		var g rollback.Good
+		for _, r := range good {
+			g = g.Observed(rollback.Revision{Name: r.Name, UID: r.UID}, true, 3, 3)
+		}
 		ds := s.parent()
-		ds.Status = appsv1.DaemonSetStatus{
-			ObservedGeneration: seen, NumberAvailable: available,
-			Conditions: []appsv1.DaemonSetCondition{{Type: "Updated", Status: updated}},
+		ds.Status = appsv1.DaemonSetStatus{}
+		if c := g.Condition(metav1.Time{}); c != nil {
+			ds.Status.Conditions = []appsv1.DaemonSetCondition{{
+				Type: appsv1.DaemonSetConditionType(c.Type), Status: corev1.ConditionTrue, Reason: c.Reason, Message: c.Message,
+			}}
 		}
 		if err := s.Raw.Status().Update(context.Background(), ds); err != nil {
 			t.Fatal(err)
@@ -31,30 +41,20 @@ func TestNoted(t *testing.T) {
 	}
 	_, first := mustPass(t, l, s.parent())
 	a := first.Update.Name
-	reports(corev1.ConditionTrue, 3, s.parent().Generation)
+	reports(first.Update)
 	_, second := mustPass(t, l, s.image("agent:2"))
 	b := second.Update.Name
 	if completed, was := of(b); completed != a || was != "" {
 		t.Errorf("the second notes %q, %q", completed, was)
 	}
-	for name, c := range map[string]struct {
-		updated   corev1.ConditionStatus
-		available int32
-		behind    int64
-	}{
-		"in progress":          {corev1.ConditionFalse, 3, 0},
-		"nothing available":    {corev1.ConditionTrue, 0, 0},
-		"about the one before": {corev1.ConditionTrue, 3, 1},
-	} {
-		reports(c.updated, c.available, s.parent().Generation-c.behind)
-		_, next := mustPass(t, l, s.image("agent:"+name))
-		if completed, _ := of(next.Update.Name); completed != "" {
-			t.Errorf("%s: notes %q", name, completed)
-		}
+	reports()
+	_, third := mustPass(t, l, s.image("agent:3"))
+	if completed, _ := of(third.Update.Name); completed != "" {
+		t.Errorf("the third notes %q", completed)
 	}
-	reports(corev1.ConditionTrue, 3, s.parent().Generation)
+	reports(first.Update, second.Update)
 	mustPass(t, l, s.image("agent:2"))
-	if completed, was := of(b); len(completed) <= len(a+",") || completed[:len(a)] != a || was != "2" {
+	if completed, was := of(b); len(strings.Split(completed, ",")) != 2 || !strings.Contains(completed, a) || was != "2" {
 		t.Errorf("after going back it notes %q, %q", completed, was)
 	}
 	before := len(s.Writes())

@@ -94,8 +94,8 @@ func field(o map[string]any, name string) string {
 func passedOver(to Entry, h *History) []string {
 	var out []string
 	for _, e := range h.Entries {
-		if e.Unreadable != nil && e.Number > to.Number {
-			out = append(out, fmt.Sprintf("%s was passed over: %v.", object.Capital(e.String()), e.Unreadable))
+		if why := h.unwanted(e); why != "" && e.Number > to.Number {
+			out = append(out, fmt.Sprintf("%s was passed over: %s.", object.Capital(e.String()), why))
 		}
 	}
 	return out

@@ -16,6 +16,7 @@ import (
 	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/author"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file makes a history out of what was read, and finds an entry in it. It needs no client.
@@ -201,49 +202,50 @@ func (r *Log) attribute(h *History) {
 	}
 }
 
-// complete says which revisions are known to have been complete: what others have noted of them, and the status of the
-// current one.
+// complete says which revisions are known to be good, as the status says, and which others were noted to have been.
 func (r *Log) complete(h *History) {
 	known := sets.New[string]()
 	for n := range h.Entries {
 		known.Insert(h.Entries[n].stored.Completed...)
 	}
-	if current := h.Current(); current != nil {
-		parent, err := object.Fields(r.Parent, r.GroupVersionKind)
-		if err == nil && object.Observed(parent) && history.Completed(parent.Object) {
-			known.Insert(current.Name)
-		}
-	}
+	good := rollback.GoodOf(r.Parent)
 	for n := range h.Entries {
-		h.Entries[n].Completed = h.Entries[n].Completed || known.Has(h.Entries[n].Name)
+		e := &h.Entries[n]
+		is := rollback.Revision{Name: e.Name, UID: e.UID}
+		e.Good = is == good.Last || is == good.Before
+		e.Completed = e.Completed || e.Good || known.Has(e.Name)
 	}
 }
 
-// undone marks the revision from which the parent was brought back.
+// undone marks the revision from which the parent was rolled back, and the one to which the rollout has failed.
 func (r *Log) undone(h *History) {
-	back := RolledBack(r.Parent, h.Current())
-	if back == nil {
+	is := rollback.ProgressOf(r.Parent)
+	if is == nil {
 		return
 	}
-	r.warnf("It was rolled back at %s: %s.", back.At.UTC().Format(time.RFC3339), strings.TrimSuffix(back.String(), "."))
+	note := rollback.NoteOf(r.Parent)
+	if note != nil && is.Back {
+		r.warnf("It was rolled back at %s: %s.", note.At.UTC().Format(time.RFC3339), strings.TrimSuffix(note.String(), "."))
+	}
 	for n := range h.Entries {
-		if h.Entries[n].Name == back.From {
-			h.Entries[n].Failed = back.Reason
+		switch e := &h.Entries[n]; {
+		case e.Name == is.Undone && note != nil && note.From == e.Name:
+			e.Failed = note.Reason
+		case e.Name == is.Undone:
+			e.Failed = "it was rolled back"
+		case e.Name == is.Revision:
+			e.Failed = is.Failed
 		}
 	}
 }
 
-// RolledBack is what an object says of a rollout of it that failed and was undone, nil if there was none, or it was
-// edited since. current is the revision that it asks for, nil if that is not known.
-func RolledBack(parent client.Object, current *Entry) *history.RolledBack {
-	update := ""
-	if current != nil {
-		update = current.Name
+// RolledBack is what an object says of a rollout of it that failed and was rolled back automatically, nil if there was
+// none, or it was edited since.
+func RolledBack(parent client.Object) *rollback.Note {
+	if is := rollback.ProgressOf(parent); is == nil || !is.Back {
+		return nil
 	}
-	if back := history.RolledBackOf(parent); back.Stands(parent, update) {
-		return back
-	}
-	return nil
+	return rollback.NoteOf(parent)
 }
 
 // date says of each entry since when it has its number.

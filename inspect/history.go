@@ -64,11 +64,12 @@ type Entry struct {
 	Deleting bool
 	// Unreadable says why the content cannot be read, nil if it can.
 	Unreadable error
-	// Completed says that a rollout to this revision is known to have been complete once: as a revision notes it
-	// ([history.CompletedAnnotation], [history.CompletedRevisionsAnnotation]) or, of the current one, as the status says.
-	Completed bool
-	// Failed says why the rollout to this revision failed, where its controller undid it and the parent was not edited
-	// since: see [history.RolledBackAnnotation]. Empty otherwise.
+	// Good says that the status names it as one of the last two good revisions: see [rollback.Good]. Completed says that,
+	// or that a revision notes it ([history.CompletedAnnotation], [history.CompletedRevisionsAnnotation]): a user may have
+	// written that.
+	Good, Completed bool
+	// Failed says why the rollout to this revision failed, where it is the last one that did: see [rollback.Progress].
+	// Empty otherwise.
 	Failed string
 	// Was is the number that the revision had before the parent went back to it, 0 if it did not or that is not known.
 	Was int64

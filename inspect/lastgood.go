@@ -16,12 +16,12 @@ import (
 // This file finds the last good revision: by what was noted, and by which children serve now.
 
 // PlanUndoLastGood is [Inspector.PlanUndo] to the newest revision that is not equivalent to the spec and is known to be
-// good: a rollout to it was once complete ([Entry.Completed]), or it has children, and all of them have been available
-// for a while at now. The error is a [*NeverCompleteError] if there is none.
+// good: its controller has observed it ([Entry.Good]), or it has children, and all of them have been available for a
+// while at now. The error is a [*NeverCompleteError] if there is none.
 func (i *Inspector) PlanUndoLastGood(ctx context.Context, parent client.Object, now time.Time) (*Undo, error) {
 	return i.plan(ctx, parent, nil, func(r *Log) (func(Entry) bool, error) {
 		serving, err := r.serving(ctx, now)
-		return func(e Entry) bool { return e.Completed || serving.Has(e.UID) }, err
+		return func(e Entry) bool { return e.Good || serving.Has(e.UID) }, err
 	})
 }
 

@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,53 +14,57 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
-// This file plans the undo that nobody asks for by hand: that of a rollout which has exceeded its deadline. It is an
-// undo like others, and stricter: it is for a machine to carry out at night.
+// This file carries out automatic rollbacks of rollouts that have exceeded their progress deadline. A rollback is an
+// undo with stricter checks, because no user confirms it.
 
-// Failure is a rollout that has exceeded its deadline.
-type Failure struct {
-	// Revision is the name of the revision that it goes to, Reason why it has failed, in one clause.
-	Revision, Reason string
-	// Available is how many children of that revision were available at once, at most.
-	Available int
-	// Complete is the name of a revision to which a rollout was complete, whatever others note ([Entry.Completed]).
-	Complete string
-	// Anyway goes back although somebody else will take that back.
-	Anyway bool
-	// Now is the time.
-	Now time.Time
-}
-
-// NotRolledBackError says why a failed rollout is not undone: there is nothing to go back to, or nobody may decide that
-// but a user. Nothing was changed. The caller tells the user, and asks again when the parent was edited.
-type NotRolledBackError struct {
-	// Why is a clause.
-	Why string
-	// Err is what was found, nil if Why says it all.
-	Err error
-}
-
-// Error says why.
-func (e *NotRolledBackError) Error() string {
-	if e.Err == nil {
-		return e.Why
-	}
-	return fmt.Sprintf("%s: %v", e.Why, e.Err)
-}
-
-// Unwrap returns what was found.
-func (e *NotRolledBackError) Unwrap() error { return e.Err }
-
-// PlanRollback plans to bring parent back from a revision whose rollout has failed to the last one to which a rollout
-// is known to have been complete ([Entry.Completed]). The scale stays as it is, also where it is part of a revision.
-// What happened is noted on the parent, in the same request: see [history.RolledBackAnnotation].
+// RollBack rolls parent back from a failed revision, as "cairn undo" would, and returns a clause about what it did. It
+// is the option RollBack of a controller built with package builder. c writes; live reads from the API server, not from
+// a cache. It needs permissions that the controller has: get and patch on parents, list on revisions and children.
 //
-// Errors: a [*NotRolledBackError]; a [*ChangedError] if the parent is not what the failure is about any more, or more
-// children are available (look again); or what the API server says.
-func (i *Inspector) PlanRollback(ctx context.Context, parent client.Object, f Failure) (*Undo, error) {
+// Errors: those of [Inspector.PlanRollback] and [Inspector.Apply]; an error that wraps [ownership.ErrStale] if the
+// parent has changed since the failure. With an error nothing was changed, unless a response was lost.
+func RollBack(ctx context.Context, c client.Client, live client.Reader, parent client.Object, f rollback.Failure) (did string, err error) {
+	i := New(direct{c, live})
+	if parent, err = untyped(c, parent); err != nil {
+		return "", err
+	}
+	plan, err := i.PlanRollback(ctx, parent, f)
+	var done *Applied
+	if err == nil {
+		done, err = i.Apply(ctx, plan, false)
+	}
+	var (
+		changed *ChangedError
+		nothing *NothingToUndoError
+		planted *PlantedError
+	)
+	switch {
+	case err == nil:
+		did := plan.note().String()
+		if rollback.NoteOf(done.Parent) == nil {
+			did += "; admission has removed annotation " + rollback.NoteAnnotation + ", which records it"
+		}
+		return did, nil
+	case errors.As(err, &nothing), errors.As(err, &planted): // admission has put back what it changed
+		return "", &rollback.RefusedError{Why: err.Error()}
+	case errors.As(err, &changed), errors.Is(err, history.ErrStale):
+		return "", fmt.Errorf("%w: %w", ownership.ErrStale, err)
+	default:
+		return "", fmt.Errorf("roll a failed rollout back: %w", err)
+	}
+}
+
+// PlanRollback plans the rollback of parent from a failed revision to f.To. It leaves the scale unchanged, even if the
+// scale is part of the revision. The same request records the rollback on the parent: see [rollback.NoteAnnotation].
+//
+// Errors: a [*rollback.RefusedError]; a [*ChangedError] if the parent has changed since the failure, or more children
+// are available (plan again); or an error of the API server.
+func (i *Inspector) PlanRollback(ctx context.Context, parent client.Object, f rollback.Failure) (*Undo, error) {
 	fresh, err := i.Refresh(ctx, parent)
 	if err != nil {
 		return nil, err
@@ -69,15 +72,15 @@ func (i *Inspector) PlanRollback(ctx context.Context, parent client.Object, f Fa
 	if fresh.GetGeneration() != parent.GetGeneration() || onDeadline(fresh) != onDeadline(parent) {
 		return nil, &ChangedError{}
 	}
-	u, err := i.plan(ctx, fresh, f.target, nil)
+	u, err := i.plan(ctx, fresh, targetOf(f), nil)
 	if err != nil {
-		return nil, f.unable(err)
+		return nil, unable(err)
 	}
-	if doubt, unverified := u.To.Origin(); doubt != "" || unverified != "" { // a user may force it, who has seen the diff
-		return nil, &NotRolledBackError{Why: cmp.Or(doubt, unverified)}
+	if doubt, unverified := u.To.Origin(); doubt != "" || unverified != "" { // a user who has seen the diff may force it
+		return nil, &rollback.RefusedError{Why: cmp.Or(doubt, unverified)}
 	}
 	if by := takenBack(u); by != "" && !f.Anyway {
-		return nil, &NotRolledBackError{Why: by + " (annotation " + history.OnDeadlineAnnotation + ": undo-anyway goes back all the same)"}
+		return nil, &rollback.RefusedError{Why: by + " (annotation " + rollback.OnDeadlineAnnotation + "=undo-anyway rolls it back nevertheless)"}
 	}
 	if err := u.stillStuck(ctx, f); err != nil {
 		return nil, err
@@ -90,30 +93,31 @@ func (i *Inspector) PlanRollback(ctx context.Context, parent client.Object, f Fa
 	return u, nil
 }
 
-func onDeadline(o client.Object) string { return o.GetAnnotations()[history.OnDeadlineAnnotation] }
+func onDeadline(o client.Object) string { return o.GetAnnotations()[rollback.OnDeadlineAnnotation] }
 
-// target finds the last revision that was complete. One that cannot be restored is not passed over: what is older may
-// be much older.
-func (f *Failure) target(h *History) (Entry, error) {
-	if current := h.Current(); current == nil || current.Name != f.Revision {
-		return Entry{}, &ChangedError{Parent: h.Parent}
-	}
-	for _, e := range slices.Backward(h.Entries) {
+// targetOf finds the revision to roll back to. It does not fall back to an older revision if that one cannot be
+// restored.
+func targetOf(f rollback.Failure) Find {
+	return func(h *History) (Entry, error) {
+		if current := h.Current(); current == nil || current.Name != f.Revision {
+			return Entry{}, &ChangedError{Parent: h.Parent}
+		}
+		i := slices.IndexFunc(h.Entries, func(e Entry) bool { return e.UID == f.To.UID && e.Name == f.To.Name })
 		switch {
-		case !e.Completed && e.Name != f.Complete || e.Current:
-		case e.Deleting:
-			return Entry{}, &NotRolledBackError{Why: fmt.Sprintf("%s, the last that was complete, is being deleted", e)}
+		case i < 0:
+			return Entry{}, &rollback.RefusedError{Why: fmt.Sprintf("revision %s, the last good one, no longer exists", f.To.Name)}
+		case h.Entries[i].Deleting:
+			return Entry{}, &rollback.RefusedError{Why: fmt.Sprintf("%s, the last good one, is being deleted", h.Entries[i])}
 		default:
-			return e, nil // chosen says so if it cannot be read
+			return h.Entries[i], nil // chosen reports one that cannot be read
 		}
 	}
-	return Entry{}, &NotRolledBackError{Why: "no rollout before it is known to have been complete"}
 }
 
-// unable sorts out which errors of a plan are an answer.
-func (f *Failure) unable(err error) error {
+// unable turns the errors of a plan that are final into a [*rollback.RefusedError].
+func unable(err error) error {
 	var (
-		not        *NotRolledBackError
+		refused    *rollback.RefusedError
 		changed    *ChangedError
 		unreadable *UnreadableError
 		nothing    *NothingToUndoError
@@ -121,43 +125,44 @@ func (f *Failure) unable(err error) error {
 		elsewhere  *ElsewhereError
 	)
 	switch {
-	case errors.As(err, &not), errors.As(err, &changed):
+	case errors.As(err, &refused), errors.As(err, &changed):
 		return err
 	case errors.As(err, &unreadable), errors.As(err, &nothing), errors.As(err, &earlier), errors.As(err, &elsewhere):
-		return &NotRolledBackError{Why: "the last revision that was complete cannot be restored", Err: err}
+		return &rollback.RefusedError{Why: "the last good revision cannot be restored", Err: err}
 	default:
 		return err
 	}
 }
 
-// tools are those that apply what a repository or a chart says, by the names under which they write. Their marks are
-// not on every object: Argo CD's may be a label that others have as well.
+// tools are the names of tools that apply manifests from a repository or a chart, by their field managers. Not every
+// object has the marks of its tool: Argo CD's mark may be a label that has other uses.
 var tools = map[string]string{
 	"argocd-controller": "Argo CD", "argocd-application-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 	"helm": "Helm",
 }
 
-// takenBack says who keeps the parent as something else says, empty if nobody is known. A user who applies a manifest
-// by hand looks first; a tool does not.
+// takenBack returns a clause about the tool or controller that would revert a rollback, empty if none is known. kubectl
+// apply does not count: a user runs it, and sees the result.
 func takenBack(u *Undo) string {
 	for _, k := range keepers {
 		if mark := k.mark(u.live); mark != "" {
-			return fmt.Sprintf("it belongs to %s %q, which would take that back", k.tool, mark)
+			return fmt.Sprintf("it belongs to %s %q, which would revert a rollback", k.tool, mark)
 		}
 	}
 	for _, m := range u.live.GetManagedFields() {
 		if tool := tools[m.Manager]; tool != "" && m.Subresource == "" {
-			return fmt.Sprintf("%s applies it, as %q, and would take that back", tool, m.Manager)
+			return fmt.Sprintf("%s applies it, as %q, and would revert a rollback", tool, m.Manager)
 		}
 	}
 	if ref := metav1.GetControllerOfNoCopy(u.live); ref != nil {
-		return fmt.Sprintf("it is controlled by %s %s, which would take that back", ref.Kind, ref.Name)
+		return fmt.Sprintf("it is controlled by %s %s, which would revert a rollback", ref.Kind, ref.Name)
 	}
 	return ""
 }
 
-// stillStuck looks at the children past every cache: nothing is undone that has just got on.
-func (u *Undo) stillStuck(ctx context.Context, f Failure) error {
+// stillStuck counts the available children without a cache, so that a rollout that has just made progress is not
+// undone.
+func (u *Undo) stillStuck(ctx context.Context, f rollback.Failure) error {
 	m, err := u.log.Kind.Members(ctx, u.log.Parent, u.log.Revisions)
 	if err != nil {
 		return fmt.Errorf("find the %s of %s: %w", u.log.Children, u.Parent, err)
@@ -174,16 +179,15 @@ func (u *Undo) stillStuck(ctx context.Context, f Failure) error {
 	return nil
 }
 
-// rolledBack is what is noted on the parent.
-func (u *Undo) rolledBack() (string, error) {
-	out, err := json.Marshal(history.RolledBack{
+// note is the record of the rollback, for the parent.
+func (u *Undo) note() *rollback.Note {
+	return &rollback.Note{
 		From: u.From.Name, FromRevision: u.From.Number, To: u.To.Name, ToRevision: u.To.Number,
-		Generation: u.live.GetGeneration() + 1, At: u.rollback.Now.UTC().Truncate(time.Second), Reason: u.rollback.Reason,
-	})
-	return string(out), err
+		At: u.rollback.Now.UTC().Truncate(time.Second), Reason: u.rollback.Reason,
+	}
 }
 
-// scaleKept is what a snapshot restores in live, with the scale that live has: an autoscaler may have set it.
+// scaleKept returns a snapshot with the scale of live, which an autoscaler may have set.
 func (u *Undo) scaleKept(snapshot *revision.Snapshot, live client.Object) (*revision.Snapshot, error) {
 	restored, err := snapshot.Restore(live)
 	if err != nil {
@@ -205,4 +209,41 @@ func (u *Undo) scaleKept(snapshot *revision.Snapshot, live client.Object) (*revi
 		return nil, fmt.Errorf("keep the scale of %s: %w", u.Parent, err)
 	}
 	return u.To.stored.Target.Snapshot(restored)
+}
+
+// untyped converts a parent of a kind that package inspect has no Go type for. It copies only the fields that are
+// needed until the parent is read again.
+func untyped(c client.Client, parent client.Object) (client.Object, error) {
+	gvk, err := c.GroupVersionKindFor(parent)
+	if err != nil {
+		return nil, err
+	}
+	if _, known := history.FormatOf(gvk.GroupKind()); known {
+		return parent, nil
+	}
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(gvk)
+	out.SetNamespace(parent.GetNamespace())
+	out.SetName(parent.GetName())
+	out.SetUID(parent.GetUID())
+	out.SetGeneration(parent.GetGeneration())
+	out.SetAnnotations(parent.GetAnnotations())
+	return out, nil
+}
+
+// direct writes through a client, and reads from the API server.
+type direct struct {
+	client.Client
+
+	live client.Reader
+}
+
+// Get implements [client.Reader].
+func (d direct) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return d.live.Get(ctx, key, o, opts...)
+}
+
+// List implements [client.Reader].
+func (d direct) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return d.live.List(ctx, list, opts...)
 }

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,13 +18,15 @@ import (
 
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/internal/inspecttest"
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 var night = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
 // intact is a revision of web with an image, whose name goes with its content.
-func intact(t *testing.T, image string, number int64, completed ...string) *appsv1.ControllerRevision {
+func intact(t *testing.T, image string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
 	web := inspecttest.Web(image)
 	format := history.DaemonSet()
@@ -30,16 +34,16 @@ func intact(t *testing.T, image string, number int64, completed ...string) *apps
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := inspecttest.StoredOf(t, web, number, strings.TrimPrefix(format.Name(web, snapshot, nil), web.Name+"-"))
-	if len(completed) > 0 {
-		r.Annotations = map[string]string{history.CompletedRevisionsAnnotation: strings.Join(completed, ",")}
-	}
-	return r
+	return inspecttest.StoredOf(t, web, number, strings.TrimPrefix(format.Name(web, snapshot, nil), web.Name+"-"))
 }
 
-// TestPlanRollback: back to the last revision that was complete, and to no other.
+func revisionOf(r *appsv1.ControllerRevision) rollback.Revision {
+	return rollback.Revision{Name: r.Name, UID: r.UID}
+}
+
+// TestPlanRollback: back to the last good revision, and to no other.
 func TestPlanRollback(t *testing.T) {
-	good, bad := intact(t, "web:1", 1), intact(t, "web:3", 3)
+	good := intact(t, "web:1", 1)
 	available := func(ds *appsv1.DaemonSet, name, hash string) *corev1.Pod {
 		pod := inspecttest.Pod(ds, name, hash)
 		pod.Status.Phase = corev1.PodRunning
@@ -49,76 +53,78 @@ func TestPlanRollback(t *testing.T) {
 		return pod
 	}
 	for name, c := range map[string]struct {
-		asks      string // the annotation, "undo" if empty
-		change    func(ds *appsv1.DaemonSet, second, third *appsv1.ControllerRevision)
-		completed []string
-		pods      int // of the third revision, available
-		failure   Failure
-		want      string // the revision, or a part of the error
-		changed   bool   // the error is a *ChangedError
+		asks    string // the annotation, "undo" if empty
+		change  func(ds *appsv1.DaemonSet, second, third *appsv1.ControllerRevision)
+		to      string // its name; the UID is that of the revision
+		pods    int    // of the third revision, available
+		failure rollback.Failure
+		want    string // the revision, or a part of the error
+		changed bool   // the error is a *ChangedError
 	}{
-		"the last that was complete":             {completed: []string{good.Name}, want: good.Name},
-		"none was":                               {want: "no rollout before it is known to have been complete"},
-		"the current one":                        {completed: []string{bad.Name}, want: "no rollout before it is known to have been complete"},
-		"the status says which, and no revision": {failure: Failure{Complete: good.Name}, want: good.Name},
-		"as many are available as were": {
-			completed: []string{good.Name}, pods: 1, failure: Failure{Available: 1}, want: good.Name,
+		"the last good one": {to: good.Name, want: good.Name},
+		"it is gone":        {to: "web-gone", want: "revision web-gone, the last good one, no longer exists"},
+		"another object has its name": {
+			to: good.Name, failure: rollback.Failure{To: rollback.Revision{Name: good.Name, UID: "another"}},
+			want: "the last good one, no longer exists",
 		},
-		"it gets on": {completed: []string{good.Name}, pods: 2, failure: Failure{Available: 1}, changed: true},
+		"as many are available as were": {
+			to: good.Name, pods: 1, failure: rollback.Failure{Available: 1}, want: good.Name,
+		},
+		"it gets on": {to: good.Name, pods: 2, failure: rollback.Failure{Available: 1}, changed: true},
 		"the spec is another one's": {
-			completed: []string{good.Name}, failure: Failure{Revision: good.Name}, changed: true,
+			to: good.Name, failure: rollback.Failure{Revision: good.Name}, changed: true,
 		},
 		"it is being deleted": {
-			completed: []string{good.Name},
+			to: good.Name,
 			change: func(ds *appsv1.DaemonSet, _, _ *appsv1.ControllerRevision) {
 				ds.DeletionTimestamp, ds.Finalizers = &metav1.Time{Time: night}, []string{"example.com/slow"}
 			},
 			want: "is terminating",
 		},
-		"the last that was complete cannot be read": {
-			completed: []string{"web-bbb"},
+		"it cannot be read": {
+			to: "web-bbb",
 			change: func(_ *appsv1.DaemonSet, second, _ *appsv1.ControllerRevision) {
 				second.Name, second.Data.Raw = "web-bbb", []byte(`{"spec":{"template":"x"}}`)
 			},
-			want: "the last revision that was complete cannot be restored",
+			want: "the last good revision cannot be restored",
 		},
-		"the last that was complete goes": {
-			completed: []string{"web-bbb"},
+		"it goes": {
+			to: "web-bbb",
 			change: func(_ *appsv1.DaemonSet, second, _ *appsv1.ControllerRevision) {
 				second.Name, second.DeletionTimestamp, second.Finalizers = "web-bbb", &metav1.Time{Time: night}, []string{"example.com/slow"}
 			},
-			want: "revision 2 (web-bbb), the last that was complete, is being deleted",
+			want: "revision 2 (web-bbb), the last good one, is being deleted",
 		},
 		"somebody may have planted it": {
-			completed: []string{"web-planted"},
+			to: "web-planted",
 			change: func(_ *appsv1.DaemonSet, second, _ *appsv1.ControllerRevision) {
 				second.Name, second.Labels["controller-revision-hash"] = "web-planted", "planted"
 			},
 			want: "web-planted",
 		},
 		"Helm": {
-			completed: []string{good.Name},
+			to: good.Name,
 			change: func(ds *appsv1.DaemonSet, _, _ *appsv1.ControllerRevision) {
 				ds.Annotations["meta.helm.sh/release-name"] = "shop"
 			},
-			want: `it belongs to Helm release "shop", which would take that back (annotation cairn.dev/on-deadline: undo-anyway`,
+			want: `it belongs to Helm release "shop", which would revert a rollback (annotation cairn.dev/on-deadline=undo-anyway`,
 		},
 		"Helm, anyway": {
-			asks: "undo-anyway", completed: []string{good.Name}, failure: Failure{Anyway: true},
+			asks: "undo-anyway", to: good.Name, failure: rollback.Failure{Anyway: true},
 			change: func(ds *appsv1.DaemonSet, _, _ *appsv1.ControllerRevision) {
 				ds.Annotations["meta.helm.sh/release-name"] = "shop"
 			},
 			want: good.Name,
 		},
 		"an operator": {
-			completed: []string{good.Name},
+			to: good.Name,
 			change: func(ds *appsv1.DaemonSet, _, _ *appsv1.ControllerRevision) {
 				ds.OwnerReferences = []metav1.OwnerReference{{APIVersion: "shop.example.com/v1", Kind: "Shop", Name: "s", UID: "s", Controller: new(true)}}
 			},
-			want: "it is controlled by Shop s, which would take that back",
+			want: "it is controlled by Shop s, which would revert a rollback",
 		},
 		"kubectl apply, which somebody runs by hand": {
-			completed: []string{good.Name},
+			to: good.Name,
 			change: func(ds *appsv1.DaemonSet, _, _ *appsv1.ControllerRevision) {
 				ds.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
 			},
@@ -128,20 +134,28 @@ func TestPlanRollback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ds := inspecttest.Web("web:3")
 			ds.Generation = 7
-			ds.Annotations = map[string]string{history.OnDeadlineAnnotation: "undo"}
+			ds.Annotations = map[string]string{rollback.OnDeadlineAnnotation: "undo"}
 			if c.asks != "" {
-				ds.Annotations[history.OnDeadlineAnnotation] = c.asks
+				ds.Annotations[rollback.OnDeadlineAnnotation] = c.asks
 			}
-			second, third := intact(t, "web:2", 2), intact(t, "web:3", 3, c.completed...)
+			first, second, third := intact(t, "web:1", 1), intact(t, "web:2", 2), intact(t, "web:3", 3)
 			if c.change != nil {
 				c.change(ds, second, third)
 			}
-			objects := []client.Object{ds, intact(t, "web:1", 1), second, third}
+			objects := []client.Object{ds, first, second, third}
 			for n := range c.pods {
 				objects = append(objects, available(ds, "pod-"+strings.Repeat("x", n), third.Labels["controller-revision-hash"]))
 			}
 			f := c.failure
 			f.Reason, f.Now = "no progress for 10m: pod web-x: CrashLoopBackOff", night
+			if f.To.IsZero() {
+				f.To = rollback.Revision{Name: c.to, UID: "none"}
+			}
+			for _, r := range []*appsv1.ControllerRevision{first, second} {
+				if r.Name == c.to && f.To.UID == "none" {
+					f.To = revisionOf(r)
+				}
+			}
 			if f.Revision == "" {
 				f.Revision = third.Name
 			}
@@ -154,7 +168,7 @@ func TestPlanRollback(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			case err == nil && u.To.Name != c.want:
 				t.Errorf("back to %s, want %s", u.To, c.want)
-			case err == nil && !strings.Contains(string(u.Patch), `\"generation\":8`):
+			case err == nil && !strings.Contains(string(u.Patch), `\"reason\":\"no progress for 10m`):
 				t.Errorf("nothing is noted: %s", u.Patch)
 			}
 		})
@@ -163,20 +177,20 @@ func TestPlanRollback(t *testing.T) {
 
 // TestRollbackOfAnotherObject: what is no longer as it was read is left alone.
 func TestRollbackOfAnotherObject(t *testing.T) {
-	good, bad := intact(t, "web:1", 1), intact(t, "web:3", 3, intact(t, "web:1", 1).Name)
+	good, bad := intact(t, "web:1", 1), intact(t, "web:3", 3)
 	for name, change := range map[string]func(*appsv1.DaemonSet){
 		"edited":          func(ds *appsv1.DaemonSet) { ds.Generation++ },
-		"asks no more":    func(ds *appsv1.DaemonSet) { delete(ds.Annotations, history.OnDeadlineAnnotation) },
+		"asks no more":    func(ds *appsv1.DaemonSet) { delete(ds.Annotations, rollback.OnDeadlineAnnotation) },
 		"another object":  func(ds *appsv1.DaemonSet) { ds.UID = "other" },
-		"asked otherwise": func(ds *appsv1.DaemonSet) { ds.Annotations[history.OnDeadlineAnnotation] = "undo-anyway" },
+		"asked otherwise": func(ds *appsv1.DaemonSet) { ds.Annotations[rollback.OnDeadlineAnnotation] = "undo-anyway" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			read := inspecttest.Web("web:3")
-			read.Annotations = map[string]string{history.OnDeadlineAnnotation: "undo"}
+			read.Annotations = map[string]string{rollback.OnDeadlineAnnotation: "undo"}
 			now := read.DeepCopy()
 			change(now)
 			i := New(inspecttest.Server(interceptor.Funcs{}, now, good.DeepCopy(), bad.DeepCopy()))
-			u, err := i.PlanRollback(t.Context(), read, Failure{Revision: bad.Name, Now: night})
+			u, err := i.PlanRollback(t.Context(), read, rollback.Failure{Revision: bad.Name, To: revisionOf(good), Now: night})
 			if _, changed := errors.AsType[*ChangedError](err); !changed {
 				t.Errorf("%v, %v", u, err)
 			}
@@ -184,10 +198,10 @@ func TestRollbackOfAnotherObject(t *testing.T) {
 	}
 	t.Run("asks no more when it is carried out", func(t *testing.T) {
 		ds := inspecttest.Web("web:3")
-		ds.Annotations = map[string]string{history.OnDeadlineAnnotation: "undo", "team": "shop"}
+		ds.Annotations = map[string]string{rollback.OnDeadlineAnnotation: "undo", "team": "shop"}
 		c := inspecttest.Server(interceptor.Funcs{}, ds, good.DeepCopy(), bad.DeepCopy())
 		i := New(c)
-		u, err := i.PlanRollback(t.Context(), ds, Failure{Revision: bad.Name, Now: night})
+		u, err := i.PlanRollback(t.Context(), ds, rollback.Failure{Revision: bad.Name, To: revisionOf(good), Now: night})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +209,7 @@ func TestRollbackOfAnotherObject(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(ds), fresh); err != nil {
 			t.Fatal(err)
 		}
-		delete(fresh.Annotations, history.OnDeadlineAnnotation)
+		delete(fresh.Annotations, rollback.OnDeadlineAnnotation)
 		if err := c.Update(t.Context(), fresh); err != nil {
 			t.Fatal(err)
 		}
@@ -210,17 +224,34 @@ func TestRollbackOfAnotherObject(t *testing.T) {
 // set is kept where it is part of the revision.
 func TestRollbackIsNoted(t *testing.T) {
 	ds := inspecttest.Web("web:3")
-	ds.Annotations = map[string]string{history.OnDeadlineAnnotation: "undo"}
-	good, bad := intact(t, "web:1", 1), intact(t, "web:3", 3, intact(t, "web:1", 1).Name)
+	ds.Annotations = map[string]string{rollback.OnDeadlineAnnotation: "undo"}
+	good, bad := intact(t, "web:1", 1), intact(t, "web:3", 3)
 	c := inspecttest.Server(interceptor.Funcs{}, ds, good, bad)
 	i := New(c)
-	u, err := i.PlanRollback(t.Context(), ds, Failure{Revision: bad.Name, Reason: "no progress for 10m", Now: night})
+	u, err := i.PlanRollback(t.Context(), ds, rollback.Failure{Revision: bad.Name, To: revisionOf(good), Reason: "no progress for 10m", Now: night})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err = i.Apply(t.Context(), u, false); err != nil {
 		t.Fatal(err)
 	}
+	store := func(is *rollback.Progress) { // as its controller would
+		t.Helper()
+		fresh := &appsv1.DaemonSet{}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(ds), fresh); err != nil {
+			t.Fatal(err)
+		}
+		stalled := is.Condition(rollback.NoteOf(fresh), metav1.Time{})
+		fresh.Status.Conditions = []appsv1.DaemonSetCondition{{
+			Type: appsv1.DaemonSetConditionType(stalled.Type), Status: corev1.ConditionTrue, Reason: stalled.Reason, Message: stalled.Message,
+		}}
+		if err := c.Status().Update(t.Context(), fresh); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := rollback.Seen{Revision: bad.Name, Now: night}.Next(nil)
+	after := rollback.Seen{Revision: good.Name, Now: night, Note: u.note()}.Next(before)
+	store(after)
 	failed := func() (out string) {
 		t.Helper()
 		fresh, err := i.Refresh(t.Context(), ds)
@@ -246,7 +277,7 @@ func TestRollbackIsNoted(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(ds), fresh); err != nil {
 		t.Fatal(err)
 	}
-	if back := history.RolledBackOf(fresh); back == nil || fresh.Spec.Template.Spec.Containers[0].Image != "web:1" {
+	if back := rollback.NoteOf(fresh); back == nil || fresh.Spec.Template.Spec.Containers[0].Image != "web:1" {
 		t.Fatalf("%+v, %s", back, fresh.Spec.Template.Spec.Containers[0].Image)
 	}
 	fresh.Spec.Template.Spec.Containers[0].Image = "web:4"
@@ -254,7 +285,8 @@ func TestRollbackIsNoted(t *testing.T) {
 	if err := c.Update(t.Context(), fresh); err != nil {
 		t.Fatal(err)
 	}
-	if got := failed(); strings.Contains(got, "rolled back") {
+	store(rollback.Seen{Revision: "web-another", Now: night, Note: u.note()}.Next(after))
+	if got := failed(); strings.Contains(got, "rolled back at") || !strings.HasPrefix(got, bad.Name+": no progress for 10m") {
 		t.Errorf("after another edit: %s", got)
 	}
 }
@@ -297,13 +329,79 @@ func TestTheScaleIsKept(t *testing.T) {
 func TestWhoTakesItBack(t *testing.T) {
 	for manager, want := range map[string]string{
 		"kubectl-client-side-apply": "", "kube-controller-manager": "",
-		"kustomize-controller": `Flux applies it, as "kustomize-controller", and would take that back`,
-		"argocd-controller":    `Argo CD applies it, as "argocd-controller", and would take that back`,
+		"kustomize-controller": `Flux applies it, as "kustomize-controller", and would revert a rollback`,
+		"argocd-controller":    `Argo CD applies it, as "argocd-controller", and would revert a rollback`,
 	} {
 		ds := inspecttest.Web("web:1")
 		ds.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: manager}, {Manager: "helm", Subresource: "status"}}
 		if got := takenBack(&Undo{live: ds}); got != want {
 			t.Errorf("%s: %q, want %q", manager, got, want)
 		}
+	}
+}
+
+// failedRollout is a DaemonSet whose rollout to its second revision has failed, and what RollBack is given of it.
+func failedRollout(t *testing.T, funcs interceptor.Funcs) (client.Client, *appsv1.DaemonSet, rollback.Failure) {
+	t.Helper()
+	web := inspecttest.Web("web:2")
+	web.Annotations = map[string]string{rollback.OnDeadlineAnnotation: "undo"}
+	good, bad := intact(t, "web:1", 1), intact(t, "web:2", 2)
+	return inspecttest.Server(funcs, web, good, bad), web, rollback.Failure{
+		Revision: bad.Name, Reason: "no progress for 10m: pod web-x: CrashLoopBackOff", To: revisionOf(good), Now: night,
+	}
+}
+
+func TestRollBack(t *testing.T) {
+	strip := interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		err := c.Patch(ctx, o, p, opts...)
+		delete(o.GetAnnotations(), rollback.NoteAnnotation)
+		return err
+	}}
+	for name, funcs := range map[string]interceptor.Funcs{"noted": {}, "admission removes the note": strip} {
+		t.Run(name, func(t *testing.T) {
+			c, web, f := failedRollout(t, funcs)
+			did, err := RollBack(t.Context(), c, c, web, f)
+			want := fmt.Sprintf("revision 2 (%s) failed: %s; back to revision 1 (%s)", f.Revision, f.Reason, f.To.Name)
+			if err != nil || !strings.HasPrefix(did, want) || strings.Contains(did, "admission has removed") != (name != "noted") {
+				t.Errorf("%q, %v", did, err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil || web.Spec.Template.Spec.Containers[0].Image != "web:1" {
+				t.Errorf("%v, %s", err, web.Spec.Template.Spec.Containers[0].Image)
+			}
+		})
+	}
+}
+
+// TestWhatFollowsARollback: a refusal for good, a stale read, or what is tried again.
+func TestWhatFollowsARollback(t *testing.T) {
+	refusing := func(err error) interceptor.Funcs {
+		return interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return err
+		}}
+	}
+	resource := appsv1.Resource("daemonsets")
+	for name, c := range map[string]struct {
+		funcs        interceptor.Funcs
+		change       func(*appsv1.DaemonSet, *rollback.Failure)
+		refused, old bool
+	}{
+		"no right": {funcs: refusing(apierrors.NewForbidden(resource, "web", errors.New("no patch")))},
+		"denied":   {funcs: refusing(apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("DaemonSet").GroupKind(), "web", nil))},
+		"busy":     {funcs: refusing(apierrors.NewInternalError(errors.New("busy")))},
+		"conflict": {funcs: refusing(apierrors.NewConflict(resource, "web", errors.New("changed"))), old: true},
+		"edited":   {change: func(web *appsv1.DaemonSet, _ *rollback.Failure) { web.Generation = 99 }, old: true},
+		"gone":     {change: func(_ *appsv1.DaemonSet, f *rollback.Failure) { f.To.UID = "another" }, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, web, failure := failedRollout(t, c.funcs)
+			if c.change != nil {
+				c.change(web, &failure)
+			}
+			did, err := RollBack(t.Context(), api, api, web, failure)
+			_, refused := errors.AsType[*rollback.RefusedError](err)
+			if err == nil || refused != c.refused || errors.Is(err, ownership.ErrStale) != c.old {
+				t.Errorf("%q, %v", did, err)
+			}
+		})
 	}
 }

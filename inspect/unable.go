@@ -99,18 +99,18 @@ type NothingToUndoError struct {
 	To *Entry
 	// Part is what is recorded of such a parent, as in "the current template matches", if To is not nil.
 	Part string
-	// Unreadable is the newest revision that cannot be read, if To is nil and there is one.
-	Unreadable *Entry
+	// PassedOver are sentences about revisions that nobody goes back to without naming them, if To is nil.
+	PassedOver []string
 }
 
 // Error says why there is nothing to undo.
 func (e *NothingToUndoError) Error() string {
 	if e.To == nil {
-		out := fmt.Sprintf("%s has no revision that can be read and differs from its spec, so there is nothing to go back to", e.Parent)
-		if e.Unreadable != nil {
-			out += fmt.Sprintf("; of %s: %v", e.Unreadable, e.Unreadable.Unreadable)
+		out := []string{fmt.Sprintf("%s has no revision that can be read and differs from its spec, so there is nothing to go back to", e.Parent)}
+		for _, why := range e.PassedOver {
+			out = append(out, strings.TrimSuffix(why, "."))
 		}
-		return out
+		return strings.Join(out, ". ")
 	}
 	return fmt.Sprintf("%s matches %s already", e.Parent, e.To)
 }

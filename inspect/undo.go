@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/cairn-dev/cairn/inspect/content"
 	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file plans an undo: which revision to go back to, what that changes, and what a user should know before. The
@@ -46,8 +48,8 @@ type Undo struct {
 	live client.Object
 	mask content.Masker
 	log  *Log
-	// rollback is the failure that is undone, nil if a user asks, and asked what [history.OnDeadlineAnnotation] said.
-	rollback *Failure
+	// rollback is the failure that is undone, nil if a user asks, and asked what [rollback.OnDeadlineAnnotation] said.
+	rollback *rollback.Failure
 	asked    string
 }
 
@@ -237,11 +239,11 @@ func (u *Undo) annotated(patch []byte, live client.Object) ([]byte, error) {
 		values[ChangeCauseAnnotation] = u.To.ChangeCause
 	}
 	if u.rollback != nil {
-		noted, err := u.rolledBack()
+		noted, err := json.Marshal(u.note())
 		if err != nil {
 			return nil, err
 		}
-		values[history.RolledBackAnnotation] = noted
+		values[rollback.NoteAnnotation] = string(noted)
 	}
 	return withAnnotations(patch, live, values)
 }
@@ -288,12 +290,13 @@ func (u *Undo) compare(other any, title string) (diff string, privileges []strin
 	return diff, privileges, err
 }
 
-// previous finds the newest revision that is not equivalent to the spec: going back to one that is would change
-// nothing, and the user would believe that it did. same says whether an entry is.
+// previous finds the newest revision that is not equivalent to the spec, and that somebody may want who does not name
+// it ([History.unwanted]): going back to one that is equivalent would change nothing, and the user would believe that
+// it did. same says whether an entry is.
 func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
 	var found, unnumbered []Entry
 	for _, e := range slices.Backward(h.Entries) {
-		if e.Unreadable != nil || e.Deleting || e.Current {
+		if e.Deleting || e.Current || h.unwanted(e) != "" {
 			continue
 		}
 		if len(found) > 0 && e.Number != found[0].Number {
@@ -321,13 +324,7 @@ func previous(h *History, same func(Entry) (bool, error)) (*Entry, error) {
 func one(h *History, entries []Entry) (*Entry, error) {
 	switch len(entries) {
 	case 0:
-		nothing := &NothingToUndoError{Parent: h.Parent}
-		for n := range h.Entries { // oldest first
-			if h.Entries[n].Unreadable != nil {
-				nothing.Unreadable = &h.Entries[n]
-			}
-		}
-		return nil, nothing
+		return nil, &NothingToUndoError{Parent: h.Parent, PassedOver: passedOver(Entry{}, h)}
 	case 1:
 		return &entries[0], nil
 	default:

@@ -52,8 +52,8 @@ type Config struct {
 	// ProgressDeadline is after how long without progress a rollout has failed of which nothing else says so: see
 	// [Pass.NoteRollout]. Optional: zero means never.
 	ProgressDeadline time.Duration
-	// Undo undoes rollouts that have exceeded their deadline, of parents that ask for that. Optional.
-	Undo Undo
+	// RollBack rolls rollouts back that have exceeded their deadline, of parents that ask for that. Optional.
+	RollBack RollBack
 	// Stale are errors that mean the same as [ownership.ErrStale]. Optional.
 	Stale []error
 }
@@ -233,7 +233,7 @@ func (c *Controller) run(ctx context.Context, req reconcile.Request, p *Pass) er
 		err = c.refused(ctx, p, why)
 	}
 	if !IsStale(err) && !c.stale(err) {
-		err = Finished(err, p.undo(ctx))
+		err = Finished(err, p.rollBack(ctx))
 	}
 	ended = true
 	return err

@@ -10,9 +10,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/rollback"
 	"github.com/cairn-dev/cairn/rollout"
 )
 
@@ -64,13 +66,15 @@ func setCondition(c *appsv1.ReplicaSetCondition) pass.ConditionFields[appsv1.Rep
 func (w *rolling) at(seconds float64, revision, reason string, counts ...int) (requeue time.Duration) {
 	w.t.Helper()
 	w.clock.SetTime(start.Add(time.Duration(seconds * float64(time.Second))))
-	if set := w.set(); w.r.Revision != "" && w.r.Revision != revision {
+	if set := w.set(); w.r.Revision.Name != "" && w.r.Revision.Name != revision {
 		set.Generation++
 		if err := w.Raw.Update(w.t.Context(), set); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	w.r.Revision = revision
+	if w.r.Revision = (rollback.Revision{}); revision != "" {
+		w.r.Revision = rollback.Revision{Name: revision, UID: types.UID("uid-" + revision)}
+	}
 	w.r.Updated = metav1.Condition{Type: pass.Updated, Status: metav1.ConditionFalse, Reason: reason, Message: "m"}
 	if reason == "OnLatestRevision" {
 		w.r.Updated.Status = metav1.ConditionTrue
@@ -88,7 +92,7 @@ func (w *rolling) at(seconds float64, revision, reason string, counts ...int) (r
 
 // held are those that are not updated, where that is what the strategy asks for.
 func (w *rolling) held(updated int) int {
-	if w.r.Stopped || strings.Contains(w.set().Annotations["partition"], "yes") {
+	if w.r.Paused || strings.Contains(w.set().Annotations["partition"], "yes") {
 		return 3 - updated
 	}
 	return 0
@@ -128,12 +132,13 @@ const (
 )
 
 func TestARolloutThatDoesNotGetOn(t *testing.T) {
-	w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m"})
+	w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m"})
 	w.r.Blocker = func() string { return "pod web-2:\nCrashLoopBackOff" }
 	if left := w.at(0, "web-1", done, 3, 3, 3, 3); left != 0 {
 		t.Errorf("complete, and a timer of %s", left)
 	}
-	w.says("Updated True", "Stalled False RolloutComplete: web-1: complete, 3 gone, 3 made, 3 ready, 3 available, 0 held; last progress at 2026-03-04T05:06:07Z")
+	w.says("Updated True", "LastGood True AllAvailable: revision=web-1/uid-web-1",
+		"Stalled False RolloutComplete: the rollout is complete [revision=web-1 phase=Complete gone=3 made=3 ready=3 available=3 of=3 held=0 since=2026-03-04T05:06:07Z]")
 	w.at(1, "web-1", done, 3, 3, 2, 2)
 	if left := w.at(500, "web-1", rolls, 2, 2, 2, 2); left != 0 {
 		t.Errorf("a pod that is evicted, and a timer of %s", left)
@@ -149,15 +154,15 @@ func TestARolloutThatDoesNotGetOn(t *testing.T) {
 	if left := w.at(1079, "web-2", waits, 1, 1, 1, 0); left != time.Second { // a crash and a start are no progress
 		t.Errorf("a timer of %s", left)
 	}
-	w.says("Updated False RolloutWaiting: m", "Stalled False RolloutProgressing: web-2: progressing, 1 gone, 1 made, 1 ready, 0 available, 0 held; before: web-1; last progress at 2026-03-04T05:23:07Z")
+	w.says("Updated False RolloutWaiting: m", "Stalled False RolloutProgressing: the rollout makes progress [revision=web-2 phase=Progressing gone=1 made=1 ready=1 available=0 of=3 held=0 since=2026-03-04T05:23:07Z]")
 	if w.writes != writes {
 		t.Error("the status was written without progress")
 	}
 	w.at(1080, "web-2", waits, 1, 1, 0, 0)
-	w.says(exceeded+": pod web-2: CrashLoopBackOff; m", "Stalled True ProgressDeadlineExceeded: web-2: progressing, 1 gone, 1 made, 1 ready")
+	w.says(exceeded+": pod web-2: CrashLoopBackOff; m", "Stalled True ProgressDeadlineExceeded: no progress for 1m0s: pod web-2: CrashLoopBackOff [revision=web-2 phase=Progressing gone=1 made=1 ready=1 ")
 	writes, w.r.Blocker = w.writes, func() string { return "another" }
 	w.at(1090, "web-2", waits, 1, 1, 1, 0)
-	if got := w.events.Events(pass.ProgressDeadlineExceeded); len(got) != 1 || w.writes != writes {
+	if got := w.events.Events(rollback.ProgressDeadlineExceeded); len(got) != 1 || w.writes != writes {
 		t.Errorf("events %q; %d writes", got, w.writes-writes)
 	}
 	if got, want := measured(t, "cairn_rollout_last_progress_timestamp_seconds"), "apps ReplicaSet web default stalled: 1020"; len(got) != 1 || got[0] != want {
@@ -165,9 +170,9 @@ func TestARolloutThatDoesNotGetOn(t *testing.T) {
 	}
 
 	w.at(1100, "web-2", waits, 1, 1, 1, 1) // late, but it does get on
-	w.says("Updated False RolloutWaiting: m", "Stalled False RolloutProgressing", "05:24:27Z")
+	w.says("Updated False RolloutWaiting: m", "Stalled False RolloutProgressing", "since=2026-03-04T05:24:27Z")
 	w.at(1110, "web-2", done, 3, 3, 3, 3)
-	w.says("Updated True", "Stalled False RolloutComplete")
+	w.says("Updated True", "Stalled False RolloutComplete", "LastGood True AllAvailable: revision=web-2/uid-web-2 before=web-1/uid-web-1")
 	w.c.Close()
 }
 
@@ -175,7 +180,7 @@ func TestARolloutThatDoesNotGetOn(t *testing.T) {
 func TestADeadlineOutlivesTheManager(t *testing.T) {
 	for name, kill := range map[string]float64{"after progress": 21, "late": 79, "after the deadline": 85} {
 		t.Run(name, func(t *testing.T) {
-			w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m"})
+			w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m"})
 			w.at(0, "web-1", rolls, 1, 1, 0, 0)
 			w.at(20, "web-1", rolls, 1, 1, 1, 0)
 			if kill > 80 {
@@ -188,14 +193,14 @@ func TestADeadlineOutlivesTheManager(t *testing.T) {
 			w.at(max(kill, 79), "web-1", waits, 1, 1, 1, 0) // it was ready before, in another process
 			w.at(90, "web-1", waits, 1, 1, 1, 0)
 			w.says(exceeded)
-			if got := w.events.Events(pass.ProgressDeadlineExceeded); len(got) != 1 {
+			if got := w.events.Events(rollback.ProgressDeadlineExceeded); len(got) != 1 {
 				t.Errorf("events %q", got)
 			}
 			w.c.Close()
 		})
 	}
 	t.Run("progress whose status write was lost", func(t *testing.T) {
-		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m"})
+		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m"})
 		w.at(0, "web-1", rolls, 1, 1, 0, 0)
 		w.lost = true
 		w.at(50, "web-1", rolls, 1, 1, 1, 0)
@@ -207,7 +212,7 @@ func TestADeadlineOutlivesTheManager(t *testing.T) {
 		w.c.Close()
 	})
 	t.Run("a leader whose clock is behind", func(t *testing.T) {
-		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m"})
+		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m"})
 		w.at(3600, "web-1", rolls, 1, 1, 0, 0)
 		w.clock = testingclock.NewFakeClock(start)
 		w.c.Clock = w.clock
@@ -222,7 +227,7 @@ func TestADeadlineOutlivesTheManager(t *testing.T) {
 // TestWhatIsNoLackOfProgress: a partition, OnDelete, a pause. The time begins anew when they end.
 func TestWhatIsNoLackOfProgress(t *testing.T) {
 	t.Run("held", func(t *testing.T) {
-		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m", "partition": "yes"})
+		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m", "partition": "yes"})
 		w.at(0, "web-2", waits, 1, 1, 0, 0)
 		w.at(30, "web-2", waits, 1, 1, 1, 1)
 		w.says("Stalled False RolloutHeld")
@@ -236,27 +241,27 @@ func TestWhatIsNoLackOfProgress(t *testing.T) {
 		w.c.Close()
 	})
 	t.Run("a canary that does not start", func(t *testing.T) {
-		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m", "partition": "yes"})
+		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m", "partition": "yes"})
 		w.at(0, "web-2", waits, 1, 1, 0, 0)
 		w.at(60, "web-2", waits, 1, 1, 0, 0)
 		w.says(exceeded)
 		w.c.Close()
 	})
 	t.Run("paused", func(t *testing.T) {
-		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m"})
+		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m"})
 		w.at(0, "web-2", rolls, 1, 1, 0, 0)
-		w.r.Stopped = true
+		w.r.Paused = true
 		w.at(59, "web-2", waits, 1, 1, 0, 0)
 		w.at(1000, "web-2", waits, 1, 1, 0, 0)
 		w.says("Updated False RolloutWaiting", "Stalled False RolloutPaused")
-		w.r.Stopped = false
+		w.r.Paused = false
 		if left := w.at(1010, "web-2", rolls, 1, 1, 0, 0); left != time.Minute {
 			t.Errorf("resumed: a timer of %s", left)
 		}
 		w.c.Close()
 	})
 	t.Run("pods that are down when the deadline is set", func(t *testing.T) {
-		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m"})
+		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m"})
 		w.at(0, "web-1", done, 3, 3, 2, 2)
 		w.at(100, "web-1", done, 3, 3, 2, 2)
 		w.says("Updated True", "Stalled False RolloutComplete")
@@ -286,7 +291,7 @@ func TestWhichDeadlineCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			annotations := map[string]string{}
 			if c.annotation != "" {
-				annotations[pass.ProgressDeadlineAnnotation] = c.annotation
+				annotations[rollback.ProgressDeadlineAnnotation] = c.annotation
 			}
 			w := newRolling(t, annotations)
 			w.c.ProgressDeadline, w.r.Deadline, w.r.MinReady = c.fallback, c.rollout, c.minReady
@@ -299,14 +304,14 @@ func TestWhichDeadlineCounts(t *testing.T) {
 			if got := w.events.Events("InvalidProgressDeadline"); (len(got) == 1) != invalid {
 				t.Errorf("events %q", got)
 			}
-			says := `annotation cairn.dev/progress-deadline: "` + c.annotation
+			says := `annotation cairn.dev/progress-deadline: invalid duration "` + c.annotation
 			if c.minReady > 0 {
-				says = "the progress deadline 1m0s is not longer than minReadySeconds, 1m0s"
+				says = "the progress deadline 1m0s is not longer than minReadySeconds (1m0s)"
 			}
 			if got := w.stored(); strings.Contains(got, "Stalled Unknown InvalidProgressDeadline: "+says) != invalid {
 				t.Error(got)
 			}
-			w.annotate(pass.ProgressDeadlineAnnotation, "0")
+			w.annotate(rollback.ProgressDeadlineAnnotation, "0")
 			w.at(1, "web-2", rolls, 0, 0, 0, 0)
 			if got := w.stored(); strings.Contains(got, "Stalled") {
 				t.Errorf("there is no deadline, and the status says\n%s", got)
@@ -318,7 +323,7 @@ func TestWhichDeadlineCounts(t *testing.T) {
 
 // TestAPassThatCannotPlan: what is not known of a rollout is no progress, and no failure of its own.
 func TestAPassThatCannotPlan(t *testing.T) {
-	w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m"})
+	w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m"})
 	nothing := func(seconds float64) {
 		t.Helper()
 		w.clock.SetTime(start.Add(time.Duration(seconds) * time.Second))
@@ -340,13 +345,9 @@ func TestAPassThatCannotPlan(t *testing.T) {
 
 // TestWhatIsNotOurs: a condition Stalled of somebody else is neither read nor removed.
 func TestWhatIsNotOurs(t *testing.T) {
-	conditions := []metav1.Condition{{Type: pass.Stalled, Status: metav1.ConditionTrue, Reason: "Theirs", Message: "the chart is broken"}}
+	conditions := []metav1.Condition{{Type: rollback.Stalled, Status: metav1.ConditionTrue, Reason: "Theirs", Message: "the chart is broken"}}
 	pass.RolloutConditions{Updated: metav1.Condition{Type: pass.Updated}}.Set(&conditions)
 	if len(conditions) != 2 || conditions[0].Reason != "Theirs" {
 		t.Errorf("%+v", conditions)
-	}
-	if !pass.IsOurs(pass.ProgressDeadlineExceeded, "web-2: progressing, 1 gone, 1 made, 0 ready, 0 available, 2 held; last progress at 2026-03-04T05:06:07Z; no progress for 1m0s: x; y") ||
-		pass.IsOurs("RolloutHeld", "web-2: 1 gone") {
-		t.Error("it does not know its own")
 	}
 }

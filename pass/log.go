@@ -14,6 +14,7 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file is the revision log's part of a pass: what is recorded before any child is touched, how a pass goes on that
@@ -117,6 +118,14 @@ func (r *Recorded) UpdateName() string {
 		return ""
 	}
 	return r.Update.Name
+}
+
+// updateRevision identifies [Recorded.Update], zero if there is none.
+func (r *Recorded) updateRevision() rollback.Revision {
+	if r.Update == nil {
+		return rollback.Revision{}
+	}
+	return rollback.Revision{Name: r.Update.Name, UID: r.Update.UID}
 }
 
 // failed sorts out which errors end the pass, and which leave it with a log that is not up to date.

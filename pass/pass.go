@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/ownership"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file is what a pass can ask for: a requeue, and a status write.
@@ -29,7 +30,9 @@ type Pass struct {
 	// writing is how long [SlowStart] took so far.
 	writing time.Duration
 	// failure is that of a rollout which has exceeded its deadline, nil if it has not.
-	failure *Failure
+	failure *rollback.Failure
+	// good are the good revisions that the pass writes to the status; nil before that.
+	good *rollback.Good
 	// conflicted says that another writer changed an object first.
 	conflicted atomic.Bool
 }

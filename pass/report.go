@@ -57,7 +57,7 @@ func (r Report) Rollout(now time.Time) Rollout {
 		c.Message = fmt.Sprintf("%d of %d %s updated; %s", r.Plan.Updated, r.Plan.Total, r.Children, why)
 	}
 	return Rollout{
-		Plan: r.Plan, Revision: r.Recorded.UpdateName(), Updated: c, Stopped: r.OnDelete || r.Paused,
+		Plan: r.Plan, Revision: r.Recorded.updateRevision(), Updated: c, Paused: r.Paused, OnDelete: r.OnDelete,
 		Deadline: r.Deadline, MinReady: r.MinReady, Blocker: r.Blocker,
 	}
 }

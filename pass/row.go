@@ -97,7 +97,7 @@ func (w Row[P]) Run(ctx context.Context, p *Pass) error {
 	if IsStale(err) || !stored {
 		return err // the status that the API server has may name other revisions, and so may children that the pass did not read
 	}
-	return errors.Join(err, recorded.Truncate(ctx, p, w.Log, Live(w.Children, named...), w.Limit, w.confirm))
+	return errors.Join(err, recorded.Truncate(ctx, p, w.Log, Live(w.Children, append(named, p.Targets()...)...), w.Limit, w.confirm))
 }
 
 // plan plans. If a child may have been altered by admission, it asks whether its replacement would be altered as well.

@@ -41,7 +41,7 @@ type Kind struct {
 }
 
 // Options tune a controller of Kubernetes' own kinds. The zero value is ready for use. A kind without a log has no use
-// for AskServer, one without rollouts none for ProgressDeadline and Undo.
+// for AskServer, one without rollouts none for ProgressDeadline and RollBack.
 type Options struct {
 	// Workers is the number of parents that are reconciled concurrently. Zero means 5.
 	Workers int
@@ -50,8 +50,8 @@ type Options struct {
 	// ProgressDeadline is the time without progress after which a rollout has failed. It is used for parents without the
 	// annotation [ProgressDeadlineAnnotation]. Zero means never.
 	ProgressDeadline time.Duration
-	// Undo undoes rollouts that have exceeded it, where a parent asks for that. Optional.
-	Undo Undo
+	// RollBack rolls rollouts back that have exceeded it, where a parent asks for that. Optional.
+	RollBack RollBack
 	// Clock is for tests; nil means the system's.
 	Clock clock.PassiveClock
 }
@@ -74,7 +74,7 @@ func (k Kind) In(ctx context.Context, mgr ctrl.Manager, o Options) (Config, erro
 	}
 	return Config{
 		Kind: k, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Consistency: consistency,
-		Recorder: mgr.GetEventRecorder(k.Name + "-controller"), Clock: o.Clock, ProgressDeadline: o.ProgressDeadline, Undo: o.Undo,
+		Recorder: mgr.GetEventRecorder(k.Name + "-controller"), Clock: o.Clock, ProgressDeadline: o.ProgressDeadline, RollBack: o.RollBack,
 	}, nil
 }
 

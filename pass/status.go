@@ -2,6 +2,8 @@ package pass
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file says which changes of a status are urgent.
@@ -27,7 +29,7 @@ func Conditions[C any, T ~string](
 }
 
 // news is what of conditions is news when it changes: to make progress and to wait follow each other many times.
-func news(conditions []metav1.Condition) (out [2]metav1.Condition) {
+func news(conditions []metav1.Condition) (out [3]metav1.Condition) {
 	for n, kind := range []string{Updated, HistoryHealthy} {
 		c := find(conditions, kind)
 		if c == nil {
@@ -37,6 +39,9 @@ func news(conditions []metav1.Condition) (out [2]metav1.Condition) {
 		if c.Status == metav1.ConditionFalse && c.Reason == RolloutWaiting {
 			out[n].Reason = RolloutProgressing
 		}
+	}
+	if c := find(conditions, rollback.LastGood); c != nil {
+		out[2].Message = c.Message
 	}
 	return out
 }

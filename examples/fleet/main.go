@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/cairn-dev/cairn/builder"
-	"github.com/cairn-dev/cairn/rollback"
+	"github.com/cairn-dev/cairn/inspect"
 
 	v1 "example.com/fleet/api/v1"
 )
@@ -60,8 +60,8 @@ func run() error {
 		Strategy: func(f *v1.Fleet) builder.Strategy {
 			return builder.Strategy{MaxUnavailable: int(f.Spec.MaxUnavailable)}
 		},
-		Status: status,
-		Undo:   rollback.Undo,
+		Status:   status,
+		RollBack: inspect.RollBack,
 	}.Setup(ctx, mgr)
 	if err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/readiness"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file says how far a rollout is, and what it waits for: what the controller wrote into the parent's status, and
@@ -89,7 +89,7 @@ type Status struct {
 
 	terminating bool
 	// rolledBack says that its last rollout failed and was undone, nil if not.
-	rolledBack *history.RolledBack
+	rolledBack *rollback.Note
 
 	// kept is how many children the strategy keeps at an older revision, and keeper what of it.
 	kept   int
@@ -138,7 +138,7 @@ func statusOf(r *inspect.Log, parent *unstructured.Unstructured, m *object.Membe
 		Conditions: reported(parent.Object), Counters: counters(parent.Object), Runs: r.Runs, Held: m.Held,
 		Warnings: slices.Concat(h.Warnings, m.Doubts), now: now,
 	}
-	s.rolledBack = inspect.RolledBack(parent, s.Update)
+	s.rolledBack = inspect.RolledBack(parent)
 	for _, child := range m.Children {
 		s.keep(parent, child, child.Of >= 0 && h.Entries[child.Of].Current)
 	}

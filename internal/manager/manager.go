@@ -30,9 +30,9 @@ import (
 	"github.com/cairn-dev/cairn/controllers/recorder"
 	"github.com/cairn-dev/cairn/controllers/replicaset"
 	"github.com/cairn-dev/cairn/controllers/statefulset"
+	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/pass"
-	"github.com/cairn-dev/cairn/rollback"
 )
 
 // environment returns what all hosting controllers share, the same value each time.
@@ -60,7 +60,7 @@ var registry = map[string]func(context.Context, ctrl.Manager, Options, environme
 func kind(setup func(context.Context, ctrl.Manager, pass.Options) error) func(context.Context, ctrl.Manager, Options, environment) error {
 	return func(ctx context.Context, mgr ctrl.Manager, o Options, _ environment) error {
 		return setup(ctx, mgr, pass.Options{
-			Workers: o.Workers, AskServer: o.AskServer, ProgressDeadline: o.ProgressDeadline, Undo: rollback.Undo, Clock: o.Clock,
+			Workers: o.Workers, AskServer: o.AskServer, ProgressDeadline: o.ProgressDeadline, RollBack: inspect.RollBack, Clock: o.Clock,
 		})
 	}
 }
@@ -279,7 +279,7 @@ func unknown(name string) error {
 func (o Options) hosted() host.Options {
 	return host.Options{
 		Workers: o.Workers, TargetLabelSelector: o.TargetLabelSelector, AllowedAddresses: o.HookAllow, AllowAPIServers: o.HookAllowAPIServers,
-		FieldManager: o.FieldManager, ProgressDeadline: o.ProgressDeadline, Undo: rollback.Undo,
+		FieldManager: o.FieldManager, ProgressDeadline: o.ProgressDeadline, RollBack: inspect.RollBack,
 		Namespace: o.Namespace,
 		Named:     o.NamedAccounts,
 	}

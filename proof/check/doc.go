@@ -118,7 +118,7 @@
 //	U1  every write  (*step).undone        a controller changes what a parent asks for only to undo a rollout that has
 //	                                       exceeded its deadline, where that is asked for, and once for each edit
 //	U2  every write  (*step).stillStuck    not while more of its children become available. Needs times
-//	U3  every write  (*step).wasComplete   back to what a rollout was complete to
+//	U3  every write  (*step).wasGood       back to what had all desired children available
 //	U4  rest         (*rest).failed        a rollout with a deadline is complete, held or has failed
 //	P5  every write  (*step).heldStays     also when the revision of a child that is held back is lost
 //	A3  every write  hasty                 fifty failures with one object in a second are no back-off. Needs times

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/proof/check/recording"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file holds what is true only when nobody has anything left to do: H1, H2, H9, S1, R4, C1 and X1 at rest, and
@@ -161,11 +162,16 @@ func (r *rest) namesake(parent, revision client.Object) bool {
 }
 
 // limit is H9: of revisions that nothing came from, not more than the limit are kept. One that says that a child which
-// is wanted is its own, and to come back, is not among them.
+// is wanted is its own, and to come back, is not among them. Neither is one to which the parent may be rolled back.
 func (r *rest) limit(parent client.Object) {
 	named := map[string]bool{}
 	for _, name := range r.k.StatusRevisions(parent) {
 		named[name] = true
+	}
+	if parent.GetAnnotations()[rollback.OnDeadlineAnnotation] != "" {
+		for _, name := range rollback.GoodOf(parent).Names() {
+			named[name] = true
+		}
 	}
 	idle, bytes := 0, 0
 	for _, revision := range r.s.Owned(r.k.Revisions, parent.GetUID()) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/proof/check/recording"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file is A1 for what it costs: under a failure that lasts, what one parent makes its controller ask for is
@@ -137,7 +137,7 @@ func undoneIn(h *History, of string, from, to time.Time) bool {
 			!strings.HasSuffix(of, " "+e.New.GetNamespace()+"/"+e.New.GetName()) {
 			return false
 		}
-		return e.Old.GetAnnotations()[history.RolledBackAnnotation] != e.New.GetAnnotations()[history.RolledBackAnnotation]
+		return e.Old.GetAnnotations()[rollback.NoteAnnotation] != e.New.GetAnnotations()[rollback.NoteAnnotation]
 	})
 }
 

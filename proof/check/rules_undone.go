@@ -7,24 +7,24 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/proof/check/content"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file holds the rules about rollouts that fail: U1 to U3 about those that are undone by themselves, and U4 about
 // what is said at rest.
 
 // undone is U1 to U3: a controller changes what a parent asks for only to undo a rollout that has failed, where that is
-// asked for, once, and to what was complete.
+// asked for, once, and to what is known to have worked.
 func (s *step) undone() {
 	if !s.of(s.k.Parents) || s.e.Old == nil || s.e.New == nil || !s.byManager() || s.e.New.GetGeneration() == s.e.Old.GetGeneration() ||
 		s.e.New.GetDeletionTimestamp() != nil {
 		return
 	}
-	back := history.RolledBackOf(s.e.New)
-	does, deadline := s.e.Old.GetAnnotations()[history.OnDeadlineAnnotation], deadlineOf(s.e.Old)
-	switch before := history.RolledBackOf(s.e.Old); {
+	back := rollback.NoteOf(s.e.New)
+	does, deadline := s.e.Old.GetAnnotations()[rollback.OnDeadlineAnnotation], deadlineOf(s.e.Old)
+	switch before := rollback.NoteOf(s.e.Old); {
 	case back == nil || before != nil && *before == *back:
 		s.violationf("U1", "a controller has changed what it asks for, and does not say why")
 		return
@@ -35,7 +35,7 @@ func (s *step) undone() {
 	case s.lastEdit() == "manager":
 		s.violationf("U1", "what a controller has gone back to is undone, and nobody has edited it since")
 	}
-	s.wasComplete()
+	s.wasGood(back.To)
 	s.inTime(deadline)
 	s.stillStuck(back.From, deadline)
 }
@@ -57,7 +57,7 @@ func (s *step) inTime(deadline time.Duration) {
 }
 
 func deadlineOf(parent client.Object) time.Duration {
-	d, _ := time.ParseDuration(parent.GetAnnotations()[pass.ProgressDeadlineAnnotation]) // what is none is no deadline
+	d, _ := time.ParseDuration(parent.GetAnnotations()[rollback.ProgressDeadlineAnnotation]) // what is none is no deadline
 	return d
 }
 
@@ -77,21 +77,43 @@ func (s *step) lastEdit() string {
 	return "user"
 }
 
-// wasComplete is U3: what is gone back to was asked for before, and its status said then that the rollout was over.
-func (s *step) wasComplete() {
-	wanted := s.k.Target(s.e.New)
+// wasGood is U3: while the parent asked for the content that it is rolled back to, every wanted unit, of more than
+// zero, was available with that content. The units may have been available at different times: a manager reads one
+// child before another.
+func (s *step) wasGood(to string) {
+	wanted, seen, world := s.k.Target(s.e.New), map[string]bool{}, newState(s.h)
 	for _, e := range s.h.Events[:s.index] {
-		o := e.New
-		if e.Key != s.e.Key || o == nil || o.GetUID() != s.e.New.GetUID() ||
-			content.Condition(o, pass.Updated)["status"] != "True" && content.Condition(o, pass.Stalled)["reason"] != "RolloutComplete" {
-			continue // Updated may speak of something else by then: a hook that is down
-		}
-		about := s.before.Generations(o.GetUID(), s.k.ObservedGeneration(o)) // the spec may have changed since
-		if len(about) > 0 && s.k.Target(about[0]) == wanted {
+		world.apply(e)
+		parent := world.ByUID(s.e.New.GetUID())
+		if parent == nil || s.k.Target(parent) != wanted {
+			clear(seen)
+		} else if s.allWorked(world, parent, seen) {
 			return
 		}
 	}
-	s.violationf("U3", "it goes back to what no rollout was ever complete to")
+	s.violationf("U3", "it is rolled back to %s, and not all children of that content were available", to)
+}
+
+// allWorked adds the units that are available with the content that parent asks for to seen, and reports whether all
+// wanted units, of more than zero, are there. A node of a DaemonSet counts once it has a pod: before that the manager's
+// cache may not have it.
+func (s *step) allWorked(world *State, parent client.Object, seen map[string]bool) bool {
+	wanted, worked := 0, 0
+	for _, u := range s.k.Units(world, parent) {
+		if !u.Wanted || s.k.Most == nil && len(u.Children) == 0 {
+			continue
+		}
+		wanted++
+		for _, child := range s.k.alive(u) {
+			if s.k.Available(child, parent, time.Time{}) && s.k.StraysNow(child, parent) == "" {
+				seen[u.Name] = true
+			}
+		}
+		if seen[u.Name] {
+			worked++
+		}
+	}
+	return wanted > 0 && worked == wanted
 }
 
 // stillStuck is U2: when a rollout is undone, no more children of it are available than were a whole deadline before,
@@ -145,7 +167,7 @@ func (r *rest) failed(parent client.Object) {
 	if deadlineOf(parent) == 0 || content.Condition(parent, pass.Updated)["status"] == "True" {
 		return
 	}
-	if c := content.Condition(parent, pass.Stalled); c == nil || c["reason"] == "RolloutProgressing" {
+	if c := content.Condition(parent, rollback.Stalled); c == nil || c["reason"] == "RolloutProgressing" {
 		r.violationf("U4", r.k.Parents, parent, "its rollout has a deadline, and neither ends nor fails")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file hands DaemonSets over between the upstream controller and cairn, idle and in the middle of a rollout.
@@ -99,19 +99,19 @@ func TestHandoverBackLeavesNoCondition(t *testing.T) {
 	ds, set := e.daemonSet("web", "app:1"), e.statefulSet("db", setReplicas(1))
 	both := []client.Object{ds, set}
 	for _, o := range both {
-		o.SetAnnotations(map[string]string{pass.ProgressDeadlineAnnotation: "1h"})
+		o.SetAnnotations(map[string]string{rollback.ProgressDeadlineAnnotation: "1h"})
 		e.create(o)
 	}
 	stopDaemons, stopSets := e.cairn(), e.statefulCairn()
 	e.rolledOut(ds)
 	e.setRolledOut(set)
-	e.eventually("wait for the conditions", func() error { return e.conditionsAre("Stalled Updated", "Stalled Updated") })
+	e.eventually("wait for the conditions", func() error { return e.conditionsAre("LastGood Stalled Updated", "LastGood Stalled Updated") })
 	stopDaemons()
 	stopSets()
 	others := []byte(`{"status":{"conditions":[{"type":"HistoryHealthy","status":"True"},{"type":"Theirs","status":"True"}]}}`)
 	for _, o := range both {
 		must(t, e.Status().Patch(t.Context(), o, client.RawPatch(types.StrategicMergePatchType, others)))
-		must(t, e.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+history.RolledBackAnnotation+`":"{}"}}}`))))
+		must(t, e.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+rollback.NoteAnnotation+`":"{}"}}}`))))
 	}
 	e.upstream()
 	e.statefulUpstream()
@@ -120,7 +120,7 @@ func TestHandoverBackLeavesNoCondition(t *testing.T) {
 	e.reload(ds)
 	e.reloadSet(set)
 	for _, o := range both {
-		if noted, ok := o.GetAnnotations()[history.RolledBackAnnotation]; ok {
+		if noted, ok := o.GetAnnotations()[rollback.NoteAnnotation]; ok {
 			t.Errorf("%T still says that it was rolled back: %s", o, noted)
 		}
 	}

@@ -11,12 +11,12 @@ import (
 )
 
 // This file asks other people's tools how an object is: kstatus, as Flux does, and the script for Argo CD that
-// docs/rollback.md has.
+// docs/argo-cd.md has.
 
 // argo runs that script on an object.
 func argo(t *testing.T, o *unstructured.Unstructured) (status, message string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/rollback.md")
+	page, err := os.ReadFile("../../docs/argo-cd.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func (f *failing) story() {
 	f.image("app:broken")
 	f.eventually("it is not undone twice", func() error {
 		code, out := f.code("status", f.object)
-		if code != exit.Broken || !strings.Contains(out, "; not undone: revision ") || !strings.Contains(out, "was asked for again after the rollback at") {
+		if code != exit.Broken || !strings.Contains(out, "; not rolled back: revision ") || !strings.Contains(out, "was asked for again after it was rolled back") {
 			return errorf("exit code %d:\n%s", code, out)
 		}
 		return nil
@@ -127,7 +127,7 @@ func (f *failing) story() {
 	f.image("app:also-broken")
 	f.eventually("it is not undone", func() error {
 		code, out := f.code("status", f.object)
-		if code != exit.Broken || !strings.Contains(out, `; not undone: it belongs to Helm release "web", which would take that back`) {
+		if code != exit.Broken || !strings.Contains(out, `; not rolled back: it belongs to Helm release "web", which would revert a rollback`) {
 			return errorf("exit code %d:\n%s", code, out)
 		}
 		return nil
@@ -184,7 +184,8 @@ func (f *fleet) broughtBack() {
 	}}).story()
 }
 
-// TestADeadlineForAll: the manager's default, and a quota, which no pod can tell of.
+// TestADeadlineForAll tests the manager's default, with a quota that admits no pod: the revision is not the cause, so
+// nothing is rolled back.
 func TestADeadlineForAll(t *testing.T) {
 	e := newEnv(t)
 	e.cairnWith(func(*rest.Config) {}, manager.Options{AskServer: true, ProgressDeadline: 4e9})
@@ -197,13 +198,16 @@ func TestADeadlineForAll(t *testing.T) {
 	e.image(ds, "app:2")
 	f := &failing{env: e, object: "ds/web"}
 	f.ends(exit.Broken, "exceeded quota: none")
-	must(t, e.Delete(t.Context(), none))
-	e.eventually("it is rolled back", func() error {
-		e.reload(ds)
-		if ds.Annotations["cairn.dev/rolled-back"] == "" || ds.Spec.Template.Spec.Containers[0].Image != "app:1" {
-			return errorf("annotations %v", ds.Annotations)
+	f.eventually("the reason is shown", func() error {
+		if _, out := f.code("status", f.object); !strings.Contains(out, "not rolled back: no child was created from revision ") {
+			return errorf("%s", out)
 		}
 		return nil
 	})
+	must(t, e.Delete(t.Context(), none))
 	e.rolledOut(ds)
+	if note, ok := ds.Annotations["cairn.dev/rolled-back"]; ok {
+		t.Errorf("it was rolled back: %s", note)
+	}
+	f.ends(exit.OK)
 }

@@ -12,18 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/proof/fault"
 	"github.com/cairn-dev/cairn/proof/internal/catset"
 	"github.com/cairn-dev/cairn/proof/kinds"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file is about rollouts that do not get on, and parents that are brought back: whatever request fails, and
 // whenever the manager is killed, once, and in time.
 
 // asksForUndo are the annotations of such a parent. Where a manager begins anew, two seconds are long.
-const asksForUndo = `{"metadata":{"annotations":{"` + pass.ProgressDeadlineAnnotation + `":"2s","` + history.OnDeadlineAnnotation + `":"undo"}}}`
+const asksForUndo = `{"metadata":{"annotations":{"` + rollback.ProgressDeadlineAnnotation + `":"2s","` + rollback.OnDeadlineAnnotation + `":"undo"}}}`
 
 // failing is a scenario with a rollout that does not start.
 func failing(s fault.Scenario) fault.Scenario {
@@ -64,7 +63,7 @@ func brokenCats() fault.Scenario {
 	return failing(fault.Scenario{
 		Name: "composite parent that is brought back",
 		Drive: steps(createCats(catset.OneByOne, "app:1", func(set *unstructured.Unstructured) {
-			set.SetAnnotations(map[string]string{pass.ProgressDeadlineAnnotation: "2s", history.OnDeadlineAnnotation: "undo"})
+			set.SetAnnotations(map[string]string{rollback.ProgressDeadlineAnnotation: "2s", rollback.OnDeadlineAnnotation: "undo"})
 		}), editCats(catImage("app:broken"))),
 		Ended: steps(broughtBack(catset.Resource), catsEnded("app:1")),
 	})
@@ -79,7 +78,7 @@ func watched(resource schema.GroupVersionResource) step {
 			return err
 		}
 		conditions, _, _ := unstructured.NestedSlice(parent.Object, "status", "conditions")
-		if !slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == pass.Stalled }) {
+		if !slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == rollback.Stalled }) {
 			return fmt.Errorf("conditions %v", conditions)
 		}
 		return nil
@@ -93,7 +92,7 @@ func broughtBack(resource schema.GroupVersionResource) step {
 		if err != nil {
 			return err
 		}
-		if back := history.RolledBackOf(parent); back == nil || !strings.HasPrefix(back.Reason, "no progress for 2s: ") {
+		if back := rollback.NoteOf(parent); back == nil || !strings.HasPrefix(back.Reason, "no progress for 2s: ") {
 			return fmt.Errorf("it says that it was rolled back: %+v", back)
 		}
 		return nil

@@ -52,7 +52,7 @@ func CatSet() Kind {
 				return fields{"spec.template.spec.containers": value([]any{map[string]any{"name": "main", "image": anyImage(chance)}})}
 			}),
 			edit(scaleEdit, 6, func(chance *rand.Rand) fields { return fields{"spec.replicas": anyNumber(chance, 5)} }),
-			{"a field of the template that comes and goes", 3, func(chance *rand.Rand, set client.Object) fields {
+			{Name: "a field of the template that comes and goes", Weight: 3, Fields: func(chance *rand.Rand, set client.Object) fields {
 				path := "spec.template.spec.priorityClassName"
 				if catset.LimitsOf(set) == catset.InPlace { // nothing of the kind can be changed of a pod
 					path = "spec.template.metadata.annotations[example.com/class]"

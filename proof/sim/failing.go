@@ -5,10 +5,12 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/proof/check/content"
 	"github.com/cairn-dev/cairn/proof/scenario"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file is what users do to parents whose rollouts have a deadline, and mostly fail.
@@ -25,17 +27,21 @@ func Failing(k Kind, broken fields) Kind {
 	made, edits := k.New, slices.Clone(k.Edits)
 	k.New = func(chance *rand.Rand, k Kind, name string) scenario.Step {
 		return annotated(made(chance, k, name), map[string]string{
-			pass.ProgressDeadlineAnnotation: []string{"1s", "3s", "20s", "2m"}[chance.IntN(4)],
-			history.OnDeadlineAnnotation:    []string{"undo", "undo", "undo-anyway", "nothing"}[chance.IntN(4)],
+			rollback.ProgressDeadlineAnnotation: []string{"1s", "3s", "20s", "2m"}[chance.IntN(4)],
+			rollback.OnDeadlineAnnotation:       []string{"undo", "undo", "undo-anyway", "nothing"}[chance.IntN(4)],
 		})
 	}
 	k.Edits = slices.Concat(edits, []Edit{
 		edit("to a broken image", 10, func(*rand.Rand) fields { return broken }),
+		{
+			Name: "what works to a broken image", Weight: 60, Fields: func(*rand.Rand, client.Object) fields { return broken },
+			If: func(parent client.Object) bool { return content.Condition(parent, pass.Updated)["status"] == "True" },
+		},
 		edit("the deadline", 4, func(chance *rand.Rand) fields {
-			return fields{annotation(pass.ProgressDeadlineAnnotation): value([]string{"1s", "60s", "0", "soon"}[chance.IntN(4)])}
+			return fields{annotation(rollback.ProgressDeadlineAnnotation): value([]string{"1s", "60s", "0", "soon"}[chance.IntN(4)])}
 		}),
 		edit("what is done on the deadline", 3, func(chance *rand.Rand) fields {
-			return fields{annotation(history.OnDeadlineAnnotation): value([]string{"undo", "undo-anyway", "undo!"}[chance.IntN(3)])}
+			return fields{annotation(rollback.OnDeadlineAnnotation): value([]string{"undo", "undo-anyway", "undo!"}[chance.IntN(3)])}
 		}),
 	})
 	return k

@@ -9,11 +9,11 @@ import (
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/composite"
 	"github.com/cairn-dev/cairn/controllers/metacontroller/decorator"
+	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
 	"github.com/cairn-dev/cairn/internal/metacontroller/host"
 	"github.com/cairn-dev/cairn/internal/watching"
-	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file runs hosted controllers. Who starts and ends them in a manager, as their descriptions come and go, is not
@@ -33,7 +33,7 @@ func (p *process) environment() *host.Environment {
 			Recorder: m.recorder, Workers: p.world.options.Workers,
 		},
 		Encoder: hook.NewEncoder(remembered), Memory: hook.NewMemory(remembered), Transport: hookWay{p},
-		Undo: rollback.Undo,
+		RollBack: inspect.RollBack,
 	}
 }
 

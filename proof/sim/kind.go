@@ -78,7 +78,11 @@ type Edit struct {
 	Weight int
 	// Fields are what it changes of the parent.
 	Fields func(chance *rand.Rand, parent client.Object) fields
+	// If says for which parents there is such an edit; nil means for all.
+	If func(parent client.Object) bool
 }
+
+func (e Edit) isFor(parent client.Object) bool { return e.If == nil || e.If(parent) }
 
 // resources are all that its controllers watch. Some may come twice.
 func (k Kind) resources() []schema.GroupVersionResource {

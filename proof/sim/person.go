@@ -111,11 +111,12 @@ func (w *world) play(what, verb string, resource schema.GroupVersionResource, na
 
 func (w *world) edit(k Kind, parent client.Object) bool {
 	total := 0
-	for _, e := range k.Edits {
+	edits := slices.DeleteFunc(slices.Clone(k.Edits), func(e Edit) bool { return !e.isFor(parent) })
+	for _, e := range edits {
 		total += e.Weight
 	}
 	n := w.chance.IntN(total)
-	for _, e := range k.Edits {
+	for _, e := range edits {
 		if n -= e.Weight; n < 0 {
 			return w.play("edit "+e.Name, "edit", k.Check.Parents, parent.GetName(), e.Fields(w.chance, parent))
 		}

@@ -45,8 +45,8 @@ var (
 			"fault hook: no JSON", "fault hook: no children", "fault hook: no connection",
 		},
 		"failing": {
-			"event ProgressDeadlineExceeded", "event NotRolledBack", "event InvalidProgressDeadline", "event InvalidOnDeadline",
-			"event AutomaticRollback",
+			"event ProgressDeadlineExceeded", "event NotRolledBack", "event InvalidProgressDeadline",
+			"event AutomaticRollback", "user: edit what works to a broken image",
 		},
 		"failing-composite": {"event ProgressDeadlineExceeded", "event NotRolledBack"},
 		"mixed":             {"event FailedDaemonPod", "user: edit the scale", "user: tend a child"},

@@ -49,7 +49,7 @@ func anyImage(chance *rand.Rand) string {
 
 // edit is an edit that does not depend on what the parent is like.
 func edit(name string, weight int, set func(*rand.Rand) fields) Edit {
-	return Edit{name, weight, func(chance *rand.Rand, _ client.Object) fields { return set(chance) }}
+	return Edit{Name: name, Weight: weight, Fields: func(chance *rand.Rand, _ client.Object) fields { return set(chance) }}
 }
 
 func editImage(weight int) Edit {

@@ -13,6 +13,7 @@ import (
 	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file says what the log of a parent needs: which revision is the newest, which children belong to which, and
@@ -229,10 +230,18 @@ func (l *revisionLog) writes(belongsTo map[metacontroller.Child]string, held met
 	return append(out, poorer...)
 }
 
+// newestRevision identifies the newest revision, zero if it is not stored yet.
+func (l *revisionLog) newestRevision() rollback.Revision {
+	if l == nil {
+		return rollback.Revision{}
+	}
+	return rollback.Revision{Name: l.newest.revision.Name, UID: l.newest.revision.UID}
+}
+
 // surplus returns the revisions beyond limit, oldest first, after duplicates without children. belongsTo is that of a
-// plan, after its writes.
-func (l *revisionLog) surplus(belongsTo map[metacontroller.Child]string, limit int) []*entry {
-	live := slices.Collect(maps.Values(belongsTo))
+// plan, after its writes; more are names of revisions that are needed as well.
+func (l *revisionLog) surplus(belongsTo map[metacontroller.Child]string, limit int, more ...string) []*entry {
+	live := slices.AppendSeq(more, maps.Values(belongsTo))
 	for _, e := range l.entries {
 		if e.stored.Len()+e.foreign.Len() > 0 {
 			live = append(live, e.revision.Name) // it still says so

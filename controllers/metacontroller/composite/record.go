@@ -110,7 +110,7 @@ func (r *recorder) prune(ctx context.Context, o *gathered, d *decision) error {
 	if o.log == nil || d.plan.writes() {
 		return nil
 	}
-	for _, e := range o.log.surplus(d.plan.belongsTo, r.limit) {
+	for _, e := range o.log.surplus(d.plan.belongsTo, r.limit, o.pass.Targets()...) {
 		if err := r.originalStays(ctx, o, e); err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (r *reporter) statusFor(
 // note notes how far the rollout is, and returns what the status says of it. d is nil if nothing could be decided.
 func (r *reporter) note(o *gathered, d *decision, status, reason, message string) *condition {
 	if !r.rolls && len(o.memory.sharers) == 0 {
-		return &condition{status, reason, message, nil}
+		return &condition{status: status, reason: reason, message: message}
 	}
 	roll := pass.Rollout{
 		Updated:  metav1.Condition{Status: metav1.ConditionStatus(status), Reason: reason, Message: message},
@@ -99,13 +99,13 @@ func (r *reporter) note(o *gathered, d *decision, status, reason, message string
 		roll.MinReady = max(roll.MinReady, s.ready.MinReady)
 	}
 	if d != nil {
-		roll.Revision, roll.Blocker = d.newest, func() string { return d.blocker(o) }
+		roll.Revision, roll.Blocker = o.log.newestRevision(), func() string { return d.blocker(o) }
 		roll.Plan = &rollout.Plan{
 			Total: d.plan.total, Updated: d.plan.updated, Available: d.plan.serving, Held: d.plan.keeping, Done: d.plan.done,
 		}
 	}
 	noted := o.pass.NoteRollout(roll)
-	return &condition{string(noted.Updated.Status), noted.Updated.Reason, noted.Updated.Message, noted.Stalled}
+	return &condition{string(noted.Updated.Status), noted.Updated.Reason, noted.Updated.Message, noted.Stalled, noted.Good}
 }
 
 // sharing returns the controllers of the parent.

@@ -121,7 +121,7 @@ func newReconciler(env *host.Environment, s *settings, consistency *ownership.Co
 		Kind:   pass.Kind{GVK: s.parent.Kind, Resource: s.parent.Resource.GroupResource(), New: s.parent.New},
 		Client: env.Client, Live: env.Live, Cache: env.Cache, Consistency: consistency, Recorder: env.Recorder, Clock: env.Clock,
 		Run: r.run, Deleted: true, Stale: []error{watching.ErrNotSynced},
-		ProgressDeadline: env.ProgressDeadline, Undo: s.undoWith(env.Undo),
+		ProgressDeadline: env.ProgressDeadline, RollBack: s.rollBackWith(env.RollBack),
 	})
 	c.OnForget(r.forget)
 	c.OnUnknownOutcome(r.memories.forgetConfirmed)

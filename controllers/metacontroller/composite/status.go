@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file makes the parent's status from the hook's answer and the plan. It is pure.
@@ -42,8 +42,9 @@ func ownStatus(parent *unstructured.Unstructured, said map[string]any, builtin b
 // condition is what a status says of a rollout.
 type condition struct {
 	status, reason, message string
-	// stalled says whether it has exceeded its deadline, nil for a parent without one.
-	stalled *metav1.Condition
+	// stalled says whether it has exceeded its deadline, nil for a parent without one; good which revisions are known to
+	// be good, nil for none.
+	stalled, good *metav1.Condition
 }
 
 // statusOf returns the status that a parent is to have: that of the hook, which may be nil, with the generation that
@@ -62,10 +63,12 @@ func statusOf(said map[string]any, generation int64, rolled *condition) map[stri
 	}
 	conditions, _ := out["conditions"].([]any) // a value that is not a list is the hook's error; the conditions come first
 	conditions = withCondition(conditions, conditionOf(conditionUpdated, rolled.status, rolled.reason, rolled.message))
-	conditions = slices.DeleteFunc(conditions, isStalled)
-	theirs := slices.ContainsFunc(conditions, func(c any) bool { return typeOf(c) == pass.Stalled })
-	if c := rolled.stalled; c != nil && (!theirs || c.Status == metav1.ConditionTrue) {
-		conditions = withCondition(conditions, conditionOf(c.Type, string(c.Status), c.Reason, c.Message))
+	conditions = slices.DeleteFunc(conditions, isOurs)
+	theirs := slices.ContainsFunc(conditions, func(c any) bool { return typeOf(c) == rollback.Stalled })
+	for _, c := range []*metav1.Condition{rolled.good, rolled.stalled} {
+		if c != nil && (c.Type != rollback.Stalled || !theirs || c.Status == metav1.ConditionTrue) {
+			conditions = withCondition(conditions, conditionOf(c.Type, string(c.Status), c.Reason, c.Message))
+		}
 	}
 	out["conditions"] = conditions
 	return out
@@ -99,7 +102,7 @@ func hookPart(status map[string]any) map[string]any {
 	}
 	rest := []any{}
 	for _, item := range conditions {
-		if t := typeOf(item); t != conditionUpdated && !isVote(t) && !isStalled(item) {
+		if t := typeOf(item); t != conditionUpdated && !isVote(t) && !isOurs(item) {
 			rest = append(rest, item)
 		}
 	}
@@ -109,10 +112,10 @@ func hookPart(status map[string]any) map[string]any {
 	return out
 }
 
-// isStalled reports whether a condition is ours: a hook may have one of that type.
-func isStalled(item any) bool {
+// isOurs reports whether a condition is package rollback's: a hook may have one of that type.
+func isOurs(item any) bool {
 	c, _ := item.(map[string]any)
-	return typeOf(c) == pass.Stalled && pass.IsOurs(stringOf(c, "reason"), stringOf(c, "message"))
+	return rollback.IsOurs(typeOf(c), stringOf(c, "reason"), stringOf(c, "message"))
 }
 
 // updatedIs returns the status of the condition Updated that a parent has, empty if it has none.

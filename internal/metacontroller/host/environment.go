@@ -49,8 +49,8 @@ type Options struct {
 	// ProgressDeadline is after how long without progress a rollout has failed where nothing else says so. Zero means
 	// never.
 	ProgressDeadline time.Duration
-	// Undo undoes rollouts that have exceeded it, where a parent asks for that. Nil undoes nothing.
-	Undo pass.Undo
+	// RollBack rolls rollouts back that have exceeded it, where a parent asks for that. Nil rolls nothing back.
+	RollBack pass.RollBack
 	// AllowedAddresses are special addresses that hooks may have nevertheless, such as 127.0.0.1/32 for a sidecar.
 	AllowedAddresses []netip.Prefix
 	// AllowAPIServers lets hooks have the API server's own address.
@@ -96,8 +96,8 @@ type Environment struct {
 	// ProgressDeadline is after how long without progress a rollout has failed where nothing else says so. Zero means
 	// never.
 	ProgressDeadline time.Duration
-	// Undo undoes rollouts that have exceeded it, where a parent asks for that. Nil undoes nothing.
-	Undo pass.Undo
+	// RollBack rolls rollouts back that have exceeded it, where a parent asks for that. Nil rolls nothing back.
+	RollBack pass.RollBack
 
 	// accounts are the environments of those that name a ServiceAccount, nil with a cache that is the caller's. named says
 	// that no others are run.
@@ -121,7 +121,7 @@ func NewEnvironment(mgr ctrl.Manager, o Options) (*Environment, error) {
 		Compared:     apply.NewMemo(apply.MemoBytes),
 		Guard:        &hook.Guard{Allow: o.AllowedAddresses, APIServers: servers, AllowAPIServers: o.AllowAPIServers},
 		Selector:     o.TargetLabelSelector,
-		FieldManager: o.FieldManager, ProgressDeadline: o.ProgressDeadline, Undo: o.Undo,
+		FieldManager: o.FieldManager, ProgressDeadline: o.ProgressDeadline, RollBack: o.RollBack,
 		named: o.Named,
 	}
 	if e.Metrics, err = hook.NewMetrics(o.Metrics); err != nil {

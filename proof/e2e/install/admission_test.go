@@ -285,7 +285,10 @@ func (g *guarded) given(t *testing.T) {
 	given := g.pod()
 	refused(t, "a pod of the set", g.tenant.Create(t.Context(), given))
 	for _, owner := range [][2]string{
-		{"apps/v9", "StatefulSet"}, {"extensions/v1beta1", "ReplicaSet"}, {"v1", "ReplicationController"}, {"v2", "ReplicationController"},
+		{"apps/v9", "StatefulSet"},
+		{"extensions/v1beta1", "ReplicaSet"},
+		{"v1", "ReplicationController"},
+		{"v2", "ReplicationController"},
 		{"/v1", "ReplicationController"},
 	} {
 		forged := g.pod()

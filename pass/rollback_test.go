@@ -9,24 +9,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cairn-dev/cairn/history"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // undone is a rollout that fails, and a parent that asks for an undo. answer is that of the undo.
-func undone(t *testing.T, asks string, answer func(pass.Failure) error) (w *rolling, calls *[]pass.Failure) {
+func undone(t *testing.T, asks string, answer func(rollback.Failure) error) (w *rolling, calls *[]rollback.Failure) {
 	t.Helper()
-	w, calls = newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m"}), &[]pass.Failure{}
+	w, calls = newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m"}), &[]rollback.Failure{}
 	if asks != "" {
-		w.annotate(history.OnDeadlineAnnotation, asks)
+		w.annotate(rollback.OnDeadlineAnnotation, asks)
 	}
-	w.c.Undo = func(_ context.Context, f pass.Failure) (string, error) {
+	w.c.RollBack = func(_ context.Context, _ client.Client, _ client.Reader, _ client.Object, f rollback.Failure) (string, error) {
 		*calls = append(*calls, f)
 		return "back to web-1", answer(f)
 	}
 	w.begin()
 	t.Cleanup(w.c.Close)
+	w.at(-1, "web-1", done, 3, 3, 3, 3)
 	w.at(0, "web-2", rolls, 1, 1, 1, 0)
 	w.at(59, "web-2", waits, 1, 1, 0, 0)
 	if len(*calls) > 0 {
@@ -36,7 +41,7 @@ func undone(t *testing.T, asks string, answer func(pass.Failure) error) (w *roll
 }
 
 func TestAFailedRolloutIsUndone(t *testing.T) {
-	fine := func(pass.Failure) error { return nil }
+	fine := func(rollback.Failure) error { return nil }
 	t.Run("when it has failed", func(t *testing.T) {
 		w, calls := undone(t, "undo", fine)
 		w.at(60, "web-2", waits, 1, 1, 0, 0)
@@ -44,7 +49,7 @@ func TestAFailedRolloutIsUndone(t *testing.T) {
 			t.Fatalf("%d calls, events %q", len(*calls), w.events.Events("AutomaticRollback"))
 		}
 		f := (*calls)[0]
-		if f.Revision != "web-2" || f.Reason != "no progress for 1m0s: m" || f.Available != 0 || f.Anyway || !f.Now.Equal(start.Add(time.Minute)) {
+		if f.Revision != "web-2" || f.Reason != "no progress for 1m0s: m" || f.Available != 0 || f.To.Name != "web-1" || f.Made != 1 || f.Anyway || !f.Now.Equal(start.Add(time.Minute)) {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -61,33 +66,39 @@ func TestAFailedRolloutIsUndone(t *testing.T) {
 		if len(*calls) != 0 {
 			t.Errorf("%+v", *calls)
 		}
-		w.annotate(history.OnDeadlineAnnotation, "undo")
+		w.annotate(rollback.OnDeadlineAnnotation, "undo")
 		w.at(70, "web-2", waits, 1, 1, 0, 0)
 		if len(*calls) != 1 {
 			t.Errorf("asked for later: %+v", *calls)
 		}
 	})
 	t.Run("what is complete is known, whatever is said after it", func(t *testing.T) {
-		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m", history.OnDeadlineAnnotation: "undo"})
-		var complete string
-		w.c.Undo = func(_ context.Context, f pass.Failure) (string, error) { complete = f.Complete; return "", nil }
+		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m", rollback.OnDeadlineAnnotation: "undo"})
+		var to string
+		w.c.RollBack = func(_ context.Context, _ client.Client, _ client.Reader, _ client.Object, f rollback.Failure) (string, error) {
+			to = f.To.Name
+			return "", nil
+		}
 		w.begin()
 		w.at(0, "web-1", done, 3, 3, 3, 3)
 		w.at(1, "", "RevisionNotRecorded", 0, 0, 0, 0)
 		w.begin()
 		w.at(2, "web-2", rolls, 0, 0, 0, 0)
-		w.at(3, "web-3", rolls, 0, 0, 0, 0)
+		w.at(3, "web-3", rolls, 1, 1, 0, 0)
 		w.begin()
-		w.at(63, "web-3", waits, 0, 0, 0, 0)
-		w.says(exceeded, "; before: web-1; last progress at ")
-		if complete != "web-1" {
-			t.Errorf("back to %q", complete)
+		w.at(63, "web-3", waits, 1, 1, 0, 0)
+		w.says(exceeded, "LastGood True AllAvailable: revision=web-1/uid-web-1")
+		if to != "web-1" {
+			t.Errorf("back to %q", to)
 		}
 		w.c.Close()
 	})
 	t.Run("what cannot be recorded", func(t *testing.T) {
-		w := newRolling(t, map[string]string{pass.ProgressDeadlineAnnotation: "1m", history.OnDeadlineAnnotation: "undo"})
-		w.c.Undo = func(context.Context, pass.Failure) (string, error) { t.Error("undone"); return "", nil }
+		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m", rollback.OnDeadlineAnnotation: "undo"})
+		w.c.RollBack = func(context.Context, client.Client, client.Reader, client.Object, rollback.Failure) (string, error) {
+			t.Error("rolled back")
+			return "", nil
+		}
 		w.begin()
 		w.at(0, "", "RevisionNotRecorded", 0, 0, 0, 0)
 		w.at(60, "", "RevisionNotRecorded", 0, 0, 0, 0)
@@ -102,14 +113,14 @@ func TestAnUndoThatIsRefused(t *testing.T) {
 		undo               bool
 	}{
 		"by who undoes":   {"undo", "NotRolledBack", "it belongs to Helm", true},
-		"by nobody":       {"undo", "NotRolledBack", "its controller undoes nothing", false},
-		"with a mistake":  {"undo!", "InvalidOnDeadline", `there is no "undo!"; there are: undo, undo-anyway`, true},
-		"with an old one": {"true", "InvalidOnDeadline", `there is no "true"`, true},
+		"by nobody":       {"undo", "NotRolledBack", "its controller does not support automatic rollback", false},
+		"with a mistake":  {"undo!", "NotRolledBack", `invalid value "undo!", must be undo or undo-anyway`, true},
+		"with an old one": {"true", "NotRolledBack", `invalid value "true"`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, calls := undone(t, c.asks, func(pass.Failure) error { return &pass.NotUndoneError{Why: "it belongs to Helm"} })
+			w, calls := undone(t, c.asks, func(rollback.Failure) error { return &rollback.RefusedError{Why: "it belongs to Helm"} })
 			if !c.undo {
-				w.c.Undo = nil
+				w.c.RollBack = nil
 			}
 			if again := w.at(60, "web-2", waits, 1, 1, 0, 0); again != time.Second {
 				t.Errorf("the next pass, which says so, is in %s", again)
@@ -117,7 +128,7 @@ func TestAnUndoThatIsRefused(t *testing.T) {
 			for n := range 3 {
 				w.at(float64(61+n), "web-2", waits, 1, 1, 0, 0)
 			}
-			w.says("Updated False ProgressDeadlineExceeded: no progress for 1m0s: m; not undone: ", c.want)
+			w.says("Updated False ProgressDeadlineExceeded: no progress for 1m0s: m; not rolled back: ", c.want)
 			if got := w.events.Events(c.reason); len(got) != 1 || len(*calls) > 1 {
 				t.Errorf("events %q, %d calls", got, len(*calls))
 			}
@@ -132,7 +143,7 @@ func TestAnUndoThatIsRefused(t *testing.T) {
 
 func TestAnUndoThatFails(t *testing.T) {
 	answer := errors.New("the API server is busy")
-	w, calls := undone(t, "undo", func(pass.Failure) error { return answer })
+	w, calls := undone(t, "undo", func(rollback.Failure) error { return answer })
 	w.clock.SetTime(start.Add(time.Minute))
 	if _, err := w.reconcile(); !errors.Is(err, answer) {
 		t.Errorf("%v", err)
@@ -152,26 +163,64 @@ func TestAnUndoThatFails(t *testing.T) {
 	}
 }
 
+// TestARefusedRollbackIsTriedAgain: a webhook or a permission that is away for some time ends nothing for good.
+func TestARefusedRollbackIsTriedAgain(t *testing.T) {
+	var answer error = apierrors.NewForbidden(appsv1.Resource("replicasets"), "web", errors.New("a policy says so"))
+	w, calls := undone(t, "undo", func(rollback.Failure) error { return answer })
+	next := time.Minute
+	for range 10 {
+		wait := w.at(next.Seconds(), "web-2", waits, 1, 1, 0, 0)
+		if wait <= 0 || wait > time.Minute {
+			t.Fatalf("the next try is in %s", wait)
+		}
+		next += wait
+	}
+	w.says("not rolled back: ", "a policy says so")
+	if tries := len(*calls); tries < 5 || len(w.events.Events("NotRolledBack")) != 1 {
+		t.Errorf("%d tries, events %q", tries, w.events.Events("NotRolledBack"))
+	}
+	answer = nil
+	w.at(next.Seconds()+60, "web-2", waits, 1, 1, 0, 0)
+	if got := w.events.Events("AutomaticRollback"); len(got) != 1 {
+		t.Errorf("events %q", got)
+	}
+}
+
+// TestTheNoteIsRemovedByAPolicy: the rollback counts all the same, and happens once.
+func TestTheNoteIsRemovedByAPolicy(t *testing.T) {
+	w, calls := undone(t, "undo", func(rollback.Failure) error { return nil })
+	w.at(60, "web-2", waits, 1, 1, 0, 0)
+	w.at(61, "web-1", rolls, 1, 1, 0, 0)
+	w.says("undone=web-2]")
+	w.begin()
+	w.at(70, "web-2", rolls, 1, 1, 0, 0)
+	w.at(131, "web-2", waits, 1, 1, 0, 0)
+	if len(*calls) != 1 {
+		t.Errorf("%d calls", len(*calls))
+	}
+}
+
 // TestOnceForAnEdit: not the way back, and not what somebody asks for again and again.
 func TestOnceForAnEdit(t *testing.T) {
-	w, calls := undone(t, "undo", func(pass.Failure) error { return nil })
+	w, calls := undone(t, "undo", func(rollback.Failure) error { return nil })
 	w.at(60, "web-2", waits, 1, 1, 0, 0)
-	noted, err := json.Marshal(history.RolledBack{
-		From: "web-2", FromRevision: 2, To: "web-1", ToRevision: 1, Generation: w.set().Generation + 1, At: start, Reason: "why",
+	noted, err := json.Marshal(rollback.Note{
+		From: "web-2", FromRevision: 2, To: "web-1", ToRevision: 1, At: start, Reason: "why",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.annotate(history.RolledBackAnnotation, string(noted))
+	w.annotate(rollback.NoteAnnotation, string(noted))
 	w.at(61, "web-1", rolls, 1, 1, 0, 0)
-	w.says("Updated False RolloutProgressing", "Stalled True RolledBack: web-1: progressing, ", "; revision 2 (web-2) failed: why; back to revision 1 (web-1)")
+	w.says("Updated False RolloutProgressing", "Stalled True RolledBack: revision 2 (web-2) failed: why; back to revision 1 (web-1); to acknowledge it, remove annotation ",
+		"phase=Progressing", "undone=web-2 back=true]")
 	w.at(200, "web-1", waits, 1, 1, 0, 0)
 	w.says("Updated False ProgressDeadlineExceeded", "Stalled True RolledBack")
 	w.at(210, "web-1", done, 3, 3, 3, 3)
 	w.begin()
 	w.at(220, "web-1", done, 3, 3, 2, 2) // another process, and a pod is down
 	w.at(500, "web-1", done, 3, 3, 2, 2)
-	w.says("Updated True", "Stalled True RolledBack: web-1: complete, ")
+	w.says("Updated True", "Stalled True RolledBack: ", "phase=Complete")
 	if len(*calls) != 1 {
 		t.Errorf("%d calls", len(*calls))
 	}
@@ -180,7 +229,7 @@ func TestOnceForAnEdit(t *testing.T) {
 	w.says("Stalled False RolloutProgressing")
 	w.at(660, "web-2", waits, 1, 1, 0, 0)
 	w.at(661, "web-2", waits, 1, 1, 0, 0)
-	w.says("not undone: revision web-2 was asked for again after the rollback at 2026-03-04T05:06:07Z")
+	w.says("not rolled back: revision web-2 was asked for again after it was rolled back")
 	w.at(700, "web-3", rolls, 1, 1, 0, 0)
 	w.at(760, "web-3", waits, 1, 1, 0, 0)
 	if got := w.stored(); len(*calls) != 2 || (*calls)[1].Revision != "web-3" || !strings.Contains(got, "Stalled True ProgressDeadlineExceeded") {

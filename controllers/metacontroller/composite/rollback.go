@@ -7,19 +7,19 @@ import (
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/pass"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
-// This file lets a failed rollout be undone with the rights of the controller's account, which may not read
+// This file lets a failed rollout be rolled back with the rights of the controller's account, which may not read
 // CompositeControllers: the one that it is about is known.
 
-// undoWith returns undo, nil if that is nil, for parents of this controller.
-func (s *settings) undoWith(undo pass.Undo) pass.Undo {
-	if undo == nil {
+// rollBackWith returns rollBack, nil if that is nil, for parents of this controller.
+func (s *settings) rollBackWith(rollBack pass.RollBack) pass.RollBack {
+	if rollBack == nil {
 		return nil
 	}
-	return func(ctx context.Context, f pass.Failure) (string, error) {
-		f.Live = itself{f.Live, s.declared}
-		return undo(ctx, f)
+	return func(ctx context.Context, c client.Client, live client.Reader, parent client.Object, f rollback.Failure) (string, error) {
+		return rollBack(ctx, c, itself{live, s.declared}, parent, f)
 	}
 }
 

@@ -1,0 +1,63 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// This file lists the reasons why a revision is not a default target of an undo.
+
+// unwanted returns a clause about why an entry is not a default target of an undo, empty if it may be one.
+func (h *History) unwanted(e Entry) string {
+	current := h.Current()
+	switch {
+	case e.Current:
+		return ""
+	case e.Unreadable != nil:
+		return e.Unreadable.Error()
+	case e.Failed != "":
+		return "the rollout to it failed"
+	case e.Good || current == nil:
+		return ""
+	case current.stored.Stamp.ParentUID == h.Parent.UID && h.Parent.UID != "" && e.stored.Stamp.ParentUID != h.Parent.UID:
+		return "its controller did not record it for this object"
+	case e.stored.Snapshot != nil && current.stored.Snapshot != nil && restartOnly(e, *current):
+		return "it differs from the spec only by a restart"
+	default:
+		return ""
+	}
+}
+
+// restartedAt is the annotation of the pod template by which kubectl restarts all pods.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// restartOnly reports whether two revisions differ only in the time at which the pods were restarted.
+func restartOnly(a, b Entry) bool {
+	x, errX := a.content()
+	y, errY := b.content()
+	if errX != nil || errY != nil || bytes.Equal(x, y) || !bytes.Contains(x, []byte(restartedAt)) && !bytes.Contains(y, []byte(restartedAt)) {
+		return false
+	}
+	return bytes.Equal(notRestarted(x), notRestarted(y))
+}
+
+// notRestarted removes the time of a restart from the content of a revision.
+func notRestarted(text []byte) []byte {
+	var tree map[string]any
+	if json.Unmarshal(text, &tree) != nil {
+		return text
+	}
+	node := tree
+	for _, field := range []string{"spec", "template", "metadata"} {
+		node, _ = node[field].(map[string]any)
+	}
+	annotations, _ := node["annotations"].(map[string]any)
+	if delete(annotations, restartedAt); len(annotations) == 0 {
+		delete(node, "annotations")
+	}
+	out, err := json.Marshal(tree)
+	if err != nil {
+		return text
+	}
+	return out
+}
