@@ -142,8 +142,13 @@ func (b *builtin) origin(parent client.Object, r revision.Revision, o client.Obj
 	case known:
 		return fmt.Sprintf("The name of %s does not follow from its content; it may not come from a controller, so look at the diff.", name), ""
 	default:
-		return "", fmt.Sprintf("The name of %s does not show whether it comes from a controller, so look at the diff.", name)
+		return "", unproven(name)
 	}
+}
+
+// unproven is a sentence about a revision whose name neither proves nor disproves that a controller recorded it.
+func unproven(name string) string {
+	return fmt.Sprintf("The name of %s does not show whether it comes from a controller, so look at the diff.", name)
 }
 
 // own returns the format that a revision describes, if it holds other fields than the rest of the log: somebody changed

@@ -2,18 +2,25 @@ package object
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/dump"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/history/metacontroller"
@@ -89,7 +96,7 @@ func (k *replicaSets) List(ctx context.Context, parent client.Object) ([]Stored,
 	var out []Stored
 	for n := range found.Items {
 		if owner.Controls(&found.Items[n]) {
-			out = append(out, k.read(&found.Items[n]))
+			out = append(out, k.read(parent, &found.Items[n]))
 		}
 	}
 	slices.SortFunc(out, func(a, b Stored) int { return revision.CompareByNumber(a.Revision, b.Revision) })
@@ -97,7 +104,7 @@ func (k *replicaSets) List(ctx context.Context, parent client.Object) ([]Stored,
 }
 
 // read reads a ReplicaSet as a revision: its template without the labels that were added to what the parent asked for.
-func (k *replicaSets) read(set *unstructured.Unstructured) Stored {
+func (k *replicaSets) read(parent client.Object, set *unstructured.Unstructured) Stored {
 	number, _ := strconv.ParseInt(set.GetAnnotations()[k.number], 10, 64) // 0 is none
 	label, hash := hashOf(set)
 	r := revision.Revision{
@@ -115,7 +122,44 @@ func (k *replicaSets) read(set *unstructured.Unstructured) Stored {
 	if err != nil {
 		r.Err = &revision.UndecodableError{Revision: set.GetName(), Err: err}
 	}
-	return Stored{Revision: r, Object: set, Target: k.target}
+	origin := func() (doubt, unverified string) {
+		if r.Err != nil || k.named(parent, set) {
+			return "", ""
+		}
+		return "", unproven(RevisionName(r.Number, r.Name))
+	}
+	return Stored{Revision: r, Object: set, Target: k.target, Origin: sync.OnceValues(origin)}
+}
+
+// named reports whether set is a ReplicaSet of a Deployment whose name follows from its template. Another name
+// disproves nothing: the hash covers the fields of the API server's release, and other kinds have hashes of their own.
+func (k *replicaSets) named(parent client.Object, set *unstructured.Unstructured) bool {
+	if k.parent.Group != appsv1.GroupName {
+		return false
+	}
+	var typed appsv1.ReplicaSet
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(set.Object, &typed) != nil {
+		return false
+	}
+	template := &typed.Spec.Template
+	delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	collisions, _, _ := unstructured.NestedInt64(untyped(parent).Object, "status", "collisionCount")
+	for n := range collisions + 1 {
+		if set.GetName() == parent.GetName()+"-"+templateHash(template, int32(n)) {
+			return true
+		}
+	}
+	return false
+}
+
+// templateHash is the hash that the Deployment controller gives to a pod template after that many collisions.
+func templateHash(template *corev1.PodTemplateSpec, collisions int32) string {
+	hash := fnv.New32a()
+	_, _ = io.WriteString(hash, dump.ForHash(*template))
+	if collisions > 0 {
+		_ = binary.Write(hash, binary.LittleEndian, int64(collisions))
+	}
+	return rand.SafeEncodeString(strconv.FormatUint(uint64(hash.Sum32()), 10))
 }
 
 // hashOf returns the label that makes the pods of a ReplicaSet its own: its value is the end of the name.

@@ -79,11 +79,33 @@ func TestADeployment(t *testing.T) {
 	a.says(exit.OK, "history deploy/web", "2  0", "3  *  2")
 	a.says(exit.OK, "history deploy/web -o wide", "rollback to 1")
 	a.says(exit.OK, "history deploy/web -o custom-columns=REV:.revision,CAUSE:.changeCause", "2  upgrade", "3  <none>")
+	if out := a.prints("history deploy/web -o custom-columns=REV:.revision,INTACT:.intact,WHY:.unverified"); strings.Contains(out, "does not show") {
+		t.Errorf("the names of a Deployment's ReplicaSets follow from their templates:\n%s", out)
+	}
 	a.says(exit.OK, "undo deploy/web --to-revision 3", "skipped rollback (current template already matches revision 3)")
 	a.says(exit.Failed, "undo deploy/web --to-revision 1", "has no revision 1; it has: 2 (web-")
 	if got := fmt.Sprint(web.Spec.Template.Labels); got != "map[app:web]" {
 		t.Errorf("the template has the labels %s", got)
 	}
+	a.plantReplicaSet(web)
+	a.says(exit.OK, "history deploy/web -o wide", "web-planted", "unknown")
+	a.says(exit.Failed, "undo deploy/web --to-revision 99 --dry-run=server", "+      hostPID: true", "--force")
+	a.says(exit.Failed, "undo deploy/web --to-revision 99 --yes", "does not show whether it comes from a controller", "--force")
+}
+
+// plantReplicaSet creates revision 99 of a Deployment, with pods that share the process namespace of their node.
+func (a *asking) plantReplicaSet(of *appsv1.Deployment) {
+	a.Helper()
+	labels := map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: "planted"}
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: a.namespace, Name: "web-planted", Labels: labels, Annotations: map[string]string{"deployment.kubernetes.io/revision": "99"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(of, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+		},
+		Spec: appsv1.ReplicaSetSpec{Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: *of.Spec.Template.DeepCopy()},
+	}
+	set.Spec.Template.Labels, set.Spec.Template.Spec.HostPID = labels, true
+	a.create(set)
 }
 
 const convoyCRD = `

@@ -59,7 +59,10 @@ func TestPlantedRevision(t *testing.T) {
 	a.says(0, "history ds/web -o wide", "web-planted", "no ")
 	a.says(1, "undo ds/web --to-revision 99", "does not go with", "--force", "nothing was changed")
 	a.says(0, "undo ds/web --dry-run=server", "Revision 99 (web-planted) was passed over", "rolled back to revision 1 ")
-	a.says(0, "undo ds/web --to-revision 99 --dry-run=server", "+      - image: evil:1")
+	for _, how := range []string{"server", "client"} {
+		a.says(1, "undo ds/web --to-revision 99 --dry-run="+how, "+      - image: evil:1", "does not go with", "--force")
+		a.says(0, "undo ds/web --to-revision 99 --force --dry-run="+how, "+      - image: evil:1")
+	}
 	a.says(1, "verify ds/web", "NotIntact")
 	a.images(ds, "app:2")
 	a.says(0, "undo ds/web --to-revision 99 --force", "rolled back to revision 99 (web-planted)")

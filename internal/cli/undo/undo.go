@@ -147,10 +147,10 @@ func run(ctx context.Context, e *env.Env, args []string, o options) error {
 	if errors.As(err, &nothing) && nothing.To != nil {
 		return show(e, result{nothing: nothing}, o)
 	}
-	if err != nil {
+	if r.plan == nil {
 		return err
 	}
-	return show(e, r, o)
+	return errors.Join(show(e, r, o), err)
 }
 
 func (o *options) plan(ctx context.Context, i *inspect.Inspector, parent client.Object, now time.Time) (*inspect.Undo, error) {
@@ -163,11 +163,12 @@ func (o *options) plan(ctx context.Context, i *inspect.Inspector, parent client.
 	return i.PlanUndo(ctx, parent, o.number)
 }
 
-// carryOut does what a plan says: by a dry run first, so that what is shown before is what would be stored.
+// carryOut carries a plan out, after a dry run that shows the object that would be stored. A dry run that the user
+// asked for has a result even if the undo itself would be refused: the error is the reason.
 func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspect.Undo, o options) (result, error) {
 	if o.dryRun == onClient {
 		warnPrivileges(e, plan.To, plan.Privileges)
-		return result{plan: plan, done: &inspect.Applied{DryRun: true, Diff: plan.Diff, Privileges: plan.Privileges}}, nil
+		return result{plan: plan, done: &inspect.Applied{DryRun: true, Diff: plan.Diff, Privileges: plan.Privileges}}, plan.Planted()
 	}
 	tried, err := i.Apply(ctx, plan, true)
 	switch {
@@ -184,7 +185,7 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 		e.PrintDiff(e.ErrOut, tried.Altered)
 	}
 	if o.dryRun == onServer {
-		return result{plan: plan, done: tried}, nil
+		return result{plan: plan, done: tried}, plan.Planted()
 	}
 	if err := plan.Planted(); err != nil {
 		return result{}, err
@@ -202,7 +203,10 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 		}
 	}
 	done, err := i.Apply(ctx, plan, false)
-	return result{plan: plan, done: done}, err
+	if err != nil {
+		return result{}, err
+	}
+	return result{plan: plan, done: done}, nil
 }
 
 // stakes says where an undo is carried out, what is replaced, and how it is taken back.
