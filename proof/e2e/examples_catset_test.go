@@ -95,8 +95,13 @@ func (c *cats) rolledOut(image string) map[string]corev1.Pod {
 			return err
 		}
 		s := set.Status
-		if len(s.Conditions) != 1 || s.Conditions[0].Type != "Updated" || s.Conditions[0].Status != "True" ||
-			s.ReadyReplicas != 5 || s.ObservedGeneration != set.Metadata.Generation {
+		updated := ""
+		for _, c := range s.Conditions {
+			if c.Type == "Updated" {
+				updated = c.Status
+			}
+		}
+		if updated != "True" || s.ReadyReplicas != 5 || s.ObservedGeneration != set.Metadata.Generation {
 			return errorf("status %+v", s)
 		}
 		return nil

@@ -37,7 +37,7 @@ import (
 var loopback = netip.MustParsePrefix("127.0.0.1/32")
 
 // slots are for the runs of all sweeps: they mostly wait.
-var slots = make(chan struct{}, 24)
+var slots = make(chan struct{}, 16)
 
 // full is true if every request is to fail in every way.
 var full = os.Getenv("CAIRN_CHECK") == "full"
