@@ -49,10 +49,13 @@ func allowing(ip netip.Addr) string {
 // metadata holds addresses of clouds' metadata services that no other rule covers.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),   // Amazon
+	netip.MustParseAddr("fd00:ec2::23"),    // Amazon: credentials of pods (EKS)
 	netip.MustParseAddr("fd20:ce::254"),    // Google
 	netip.MustParseAddr("168.63.129.16"),   // Azure
 	netip.MustParseAddr("100.100.100.200"), // Alibaba
 	netip.MustParseAddr("192.0.0.192"),     // Oracle
+	netip.MustParseAddr("fd00:c1::a9fe:a9fe"),
+	netip.MustParseAddr("fd00:42::42"), // Scaleway
 }
 
 // kubeletPorts are those that a kubelet serves its API on by default. Who is taken for the API server there, or asks
@@ -62,8 +65,22 @@ var kubeletPorts = []uint16{10250, 10255}
 // thisNetwork are addresses that some kernels take for the machine itself.
 var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 
-// nat64 is the prefix under which an IPv6-only network reaches IPv4 addresses.
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+// embeddings are the IPv6 prefixes that contain an IPv4 address, with the index of its first byte. A gateway of the
+// network sends the packets there.
+var embeddings = []struct {
+	prefix netip.Prefix
+	at     int
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), 12}, // NAT64 (RFC 6052)
+	{localNAT64, 12},                               // if it is used as a /96
+	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
+	{netip.MustParsePrefix("::/96"), 12},           // IPv4-compatible
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12}, // IPv4-translated
+}
+
+// localNAT64 is the prefix of RFC 8215. Networks divide it, and an IPv4 address comes after the first 48, 56, 64 or 96
+// bits (RFC 6052, 2.2). Byte 8 is not part of it, and zeros follow.
+var localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
 
 // control is called with each address before it is dialled.
 func (g *Guard) control(ctx context.Context, _, address string, _ syscall.RawConn) error {
@@ -76,7 +93,16 @@ func (g *Guard) control(ctx context.Context, _, address string, _ syscall.RawCon
 
 // check returns a *refusedError if a hook may not have the address addr.
 func (g *Guard) check(ctx context.Context, addr netip.AddrPort) error {
-	ip := plain(addr.Addr())
+	for _, ip := range targets(addr.Addr()) {
+		if err := g.checkTarget(ctx, ip, addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTarget checks one of the addresses that packets to addr may reach.
+func (g *Guard) checkTarget(ctx context.Context, ip netip.Addr, addr netip.AddrPort) error {
 	if !g.AllowAPIServers {
 		servers, err := g.servers(ctx)
 		if err != nil {
@@ -128,15 +154,34 @@ func refused(ip netip.Addr, port uint16) string {
 	}
 }
 
-// plain returns the address that packets to ip arrive at, in a form that can be compared.
-func plain(ip netip.Addr) netip.Addr {
-	ip = ip.Unmap().WithZone("")
-	if nat64.Contains(ip) {
-		b := ip.As16()
-		return netip.AddrFrom4([4]byte(b[12:]))
+// targets returns the addresses that packets to ip may reach, in a comparable form: ip, and the IPv4 addresses that it
+// contains.
+func targets(ip netip.Addr) []netip.Addr {
+	ip = plain(ip)
+	out := []netip.Addr{ip}
+	if ip.Is4() || ip.IsLoopback() || ip.IsUnspecified() {
+		return out
 	}
-	return ip
+	b := ip.As16()
+	if localNAT64.Contains(ip) && [3]byte(b[13:]) == [3]byte{} {
+		rest := append(slices.Clone(b[:8]), b[9:]...)
+		for _, at := range []int{6, 7, 8} {
+			if v4 := netip.AddrFrom4([4]byte(rest[at:])); !thisNetwork.Contains(v4) {
+				out = append(out, v4)
+			}
+		}
+		return out
+	}
+	for _, e := range embeddings {
+		if e.prefix.Contains(ip) {
+			out = append(out, netip.AddrFrom4([4]byte(b[e.at:])))
+		}
+	}
+	return out
 }
+
+// plain returns the comparable form of an address.
+func plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // at reports whether addr is one of the addresses of server, a host:port. A name that cannot be looked up is an error:
 // it might be that address.
