@@ -100,6 +100,24 @@ func TestCautions(t *testing.T) {
 	}
 }
 
+// TestUnwanted: a revision that differs only by a restart is not a default target, even if it worked.
+func TestUnwanted(t *testing.T) {
+	restarted := inspecttest.Web("web:2")
+	restarted.Spec.Template.Annotations = map[string]string{restartedAt: "2026-11-28T09:00:00Z"}
+	h := readingOf(t, restarted, nil, inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"),
+		inspecttest.StoredOf(t, inspecttest.Web("web:2"), 2, "bbb"), inspecttest.StoredOf(t, restarted, 3, "ccc")).History()
+	h.Entries[1].Good, h.Entries[2].Current = true, true
+	for n, want := range []string{"", "it differs from the spec only by a restart", ""} {
+		if got := h.unwanted(h.Entries[n]); got != want {
+			t.Errorf("%s: %q, want %q", h.Entries[n], got, want)
+		}
+	}
+	h.Entries[0].Failed = "no progress"
+	if got := h.unwanted(h.Entries[0]); got != "the rollout to it failed" {
+		t.Errorf("failed: %q", got)
+	}
+}
+
 func TestPassedOver(t *testing.T) {
 	no := errors.New("no JSON")
 	h := &History{Entries: []Entry{{Number: 1, Name: "a", Unreadable: no}, {Number: 2, Name: "b"}, {Number: 3, Name: "c", Unreadable: no}, {Number: 4, Name: "d"}}}

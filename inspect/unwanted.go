@@ -17,12 +17,14 @@ func (h *History) unwanted(e Entry) string {
 		return e.Unreadable.Error()
 	case e.Failed != "":
 		return "the rollout to it failed"
-	case e.Good || current == nil:
+	case current == nil:
+		return ""
+	case e.stored.Snapshot != nil && current.stored.Snapshot != nil && restartOnly(e, *current):
+		return "it differs from the spec only by a restart"
+	case e.Good:
 		return ""
 	case current.stored.Stamp.ParentUID == h.Parent.UID && h.Parent.UID != "" && e.stored.Stamp.ParentUID != h.Parent.UID:
 		return "its controller did not record it for this object"
-	case e.stored.Snapshot != nil && current.stored.Snapshot != nil && restartOnly(e, *current):
-		return "it differs from the spec only by a restart"
 	default:
 		return ""
 	}

@@ -90,7 +90,7 @@ func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 	}
 	if r.Plan != nil {
 		complete := r.Updated.Status == metav1.ConditionTrue && (m.progress == nil || m.progress.Complete())
-		good = good.Observed(r.Revision, complete, r.Plan.Available, r.Plan.Total)
+		good = good.Observed(r.Revision, complete, r.Plan.Available, r.Plan.Total, p.Now())
 		p.measure(*r.Plan, r.Updated, m.progress != nil && m.progress.Failed != "")
 	}
 	p.good, out.Good = &good, good.Condition(now)

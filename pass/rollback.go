@@ -24,25 +24,31 @@ type RollBack func(
 	ctx context.Context, c client.Client, live client.Reader, parent client.Object, f rollback.Failure,
 ) (did string, err error)
 
-// refusal is a rollback that was refused, and the state of the parent at that time.
+// refusal is a rollback that was refused, and the state of the parent and the last progress of its rollout then.
 type refusal struct {
 	why                 string
 	generation          int64
 	annotations, labels map[string]string
+	progress            time.Time
 	// again is the time of the next try; zero means not before the parent is edited. wait is the last delay.
 	again time.Time
 	wait  time.Duration
 }
 
-// about reports whether the refusal still applies: parent has not been edited since.
-func (r *refusal) about(parent client.Object) bool {
-	return r != nil && r.generation == parent.GetGeneration() &&
-		maps.Equal(r.annotations, parent.GetAnnotations()) && maps.Equal(r.labels, parent.GetLabels())
+// refused returns the last refusal if it still applies, and nil otherwise: the parent was edited, or its rollout has
+// made progress since.
+func (p *Pass) refused() *refusal {
+	r, is := p.memory.refused, p.memory.progress
+	if r == nil || is == nil || !r.progress.Equal(is.At) || r.generation != p.Parent.GetGeneration() ||
+		!maps.Equal(r.annotations, p.Parent.GetAnnotations()) || !maps.Equal(r.labels, p.Parent.GetLabels()) {
+		return nil
+	}
+	return r
 }
 
 // notUndone returns the reason why the failed rollout was not rolled back, empty if no rollback was refused.
 func (p *Pass) notUndone() string {
-	if r := p.memory.refused; r.about(p.Parent) {
+	if r := p.refused(); r != nil {
 		return "; not rolled back: " + r.why
 	}
 	return ""
@@ -50,13 +56,16 @@ func (p *Pass) notUndone() string {
 
 // refuse reports once why the rollout is not rolled back. The next pass stores the reason in the status.
 func (p *Pass) refuse(why string) *refusal {
-	was := p.memory.refused
-	r := &refusal{why: why, generation: p.Parent.GetGeneration(), annotations: p.Parent.GetAnnotations(), labels: p.Parent.GetLabels()}
-	if was.about(p.Parent) {
+	was := p.refused()
+	r := &refusal{
+		why: why, generation: p.Parent.GetGeneration(), annotations: p.Parent.GetAnnotations(), labels: p.Parent.GetLabels(),
+		progress: p.memory.progress.At,
+	}
+	if was != nil {
 		r.wait = was.wait
 	}
 	p.memory.refused = r
-	if !was.about(p.Parent) || was.why != why {
+	if was == nil || was.why != why {
 		p.Warn(nil, "NotRolledBack", "Undo", "%s", why)
 		p.RequeueAfter(statusEvery)
 	}
@@ -86,7 +95,7 @@ func (p *Pass) rollBack(ctx context.Context) error {
 	if f == nil || is == nil || asks == "" || is.Back && note != nil { // with Back, it is the rollback itself that makes no progress
 		return nil
 	}
-	if r := p.memory.refused; r.about(p.Parent) {
+	if r := p.refused(); r != nil {
 		if left := r.again.Sub(p.Now()); r.again.IsZero() || left > 0 {
 			p.RequeueAfter(max(0, left))
 			return nil

@@ -236,3 +236,18 @@ func TestOnceForAnEdit(t *testing.T) {
 		t.Errorf("%d calls\n%s", len(*calls), got)
 	}
 }
+
+// TestRollbackAfterLateChildren: a rollout that created no child within the deadline is not rolled back, and is once
+// children that it created later have failed.
+func TestRollbackAfterLateChildren(t *testing.T) {
+	w, calls := undone(t, "undo", func(rollback.Failure) error { return nil })
+	w.at(70, "web-3", rolls, 0, 0, 0, 0)
+	w.at(130, "web-3", waits, 0, 0, 0, 0)
+	w.at(131, "web-3", waits, 0, 0, 0, 0)
+	w.says("; not rolled back: no child was created from revision web-3")
+	w.at(140, "web-3", rolls, 1, 1, 0, 0)
+	w.at(200, "web-3", waits, 1, 1, 0, 0)
+	if len(*calls) != 1 || (*calls)[0].Revision != "web-3" || (*calls)[0].To.Name != "web-1" {
+		t.Errorf("rolled back %+v", *calls)
+	}
+}

@@ -60,7 +60,7 @@ func (f Failure) Check(asks string, progress Progress, note *Note) error {
 	case progress.Undone == f.Revision || note != nil && note.From == f.Revision: // another client reverts it each time
 		return refuse("revision %s was asked for again after it was rolled back", f.Revision)
 	case f.Made == 0:
-		return refuse("no child was created from revision %s, so the revision is not the cause", f.Revision)
+		return refuse("no child was created from revision %s, so the revision may not be the cause", f.Revision)
 	case f.To.IsZero():
 		return refuse("no other revision is known to have worked, with all its children available (condition %s)", LastGood)
 	default:

@@ -2,6 +2,7 @@ package rollback
 
 import (
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,24 +37,37 @@ func (r Revision) String() string { return r.Name + "/" + string(r.UID) }
 // value means that no good revision is known.
 type Good struct {
 	Last, Before Revision
+	// Down is the time since which Last has had no available child, in whole seconds; zero if it has one.
+	Down time.Time
 }
+
+// downFor is the time without an available child after which a revision has stopped working. A replaced child is back
+// before that.
+const downFor = time.Minute
 
 // Observed returns the good revisions after an observation of current. complete means that all desired children come
 // from current and have been available for minReadySeconds; available counts the available ones.
 //
-// When the last good revision has no available child left, the previous one takes its place: a later rollback must not
-// go to a revision that stopped working. Once all its children are available again, it is the last good one again.
-func (g Good) Observed(current Revision, complete bool, available, desired int) Good {
+// If the last good revision had no available child for a minute when another revision is rolled out, the previous one
+// takes its place. A later rollback must not go to a revision that stopped working. Once all its children are available
+// again, it is the last good one again.
+func (g Good) Observed(current Revision, complete bool, available, desired int, now time.Time) Good {
+	down := g.Down
+	g.Down = time.Time{}
 	switch {
-	case current.IsZero() || desired <= 0:
-		return g
+	case current.IsZero():
+		g.Down = down
+	case desired <= 0:
 	case complete && available >= desired && g.Last != current:
 		return Good{Last: current, Before: g.otherThan(current)}
-	case available <= 0 && g.Last == current && !g.Before.IsZero():
+	case g.Last == current && available <= 0:
+		if g.Down = down; down.IsZero() {
+			g.Down = now.UTC().Truncate(time.Second)
+		}
+	case g.Last != current && !down.IsZero() && now.Sub(down) >= downFor && !g.Before.IsZero():
 		return Good{Last: g.Before, Before: g.Last}
-	default:
-		return g
 	}
+	return g
 }
 
 // otherThan returns the last good revision that is not current.
@@ -93,6 +107,9 @@ func (g Good) Condition(at metav1.Time) *metav1.Condition {
 	if !g.Before.IsZero() {
 		message += " before=" + g.Before.String()
 	}
+	if !g.Down.IsZero() {
+		message += " down=" + g.Down.Format(time.RFC3339)
+	}
 	return &metav1.Condition{Type: LastGood, Status: metav1.ConditionTrue, Reason: allAvailable, Message: message, LastTransitionTime: at}
 }
 
@@ -103,7 +120,8 @@ func GoodOf(parent runtime.Object) Good {
 		return Good{}
 	}
 	values := valuesOf(c.Message)
-	return Good{Last: revisionOf(values["revision"]), Before: revisionOf(values["before"])}
+	down, _ := time.Parse(time.RFC3339, values["down"]) // zero if there is none
+	return Good{Last: revisionOf(values["revision"]), Before: revisionOf(values["before"]), Down: down}
 }
 
 func revisionOf(text string) Revision {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,20 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+var began = time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+
 func revisionNamed(name string) Revision { return Revision{Name: name, UID: types.UID("uid-" + name)} }
 
-// observed is what is good after several observations, "revision available/desired" each; a "!" marks one that is not
-// complete.
+// observed returns the good revisions after several observations, "revision available/desired" each, 40 seconds apart.
+// A "!" marks one that is not complete.
 func observed(t *testing.T, steps ...string) (out Good) {
 	t.Helper()
-	for _, step := range steps {
+	for i, step := range steps {
 		var name string
 		var available, desired int
 		if _, err := fmt.Sscanf(strings.Replace(step, "/", " ", 1), "%s %d %d", &name, &available, &desired); err != nil {
 			t.Fatal(step, err)
 		}
 		name, underWay := strings.CutSuffix(name, "!")
-		out = out.Observed(revisionNamed(name), !underWay, available, desired)
+		out = out.Observed(revisionNamed(name), !underWay, available, desired, began.Add(time.Duration(i)*40*time.Second))
 	}
 	return out
 }
@@ -44,8 +47,12 @@ func TestGood(t *testing.T) {
 		"the next one":                   {[]string{"a 3/3", "b! 1/3", "b 3/3"}, "b", "a"},
 		"the next one fails":             {[]string{"a 3/3", "b! 1/3"}, "a", ""},
 		"one that falls in part":         {[]string{"a 3/3", "b 3/3", "b 1/3"}, "b", "a"},
-		"one that falls altogether":      {[]string{"a 3/3", "b 3/3", "b 0/3"}, "a", "b"},
-		"it falls and recovers":          {[]string{"a 3/3", "b 3/3", "b 0/3", "b 2/3", "b 3/3"}, "b", "a"},
+		"one that falls altogether":      {[]string{"a 3/3", "b 3/3", "b 0/3", "b 0/3", "c! 0/3"}, "a", "b"},
+		"it falls, and nothing is next":  {[]string{"a 3/3", "b 3/3", "b 0/3", "b 0/3", "b 0/3"}, "b", "a"},
+		"it falls for a moment":          {[]string{"a 3/3", "b 3/3", "b 0/3", "c! 0/3", "c! 0/3", "c! 0/3"}, "b", "a"},
+		"it starts after a scale to 0":   {[]string{"a 3/3", "b 3/3", "b 0/3", "b 0/0", "b 0/3", "c! 0/3"}, "b", "a"},
+		"it falls and recovers":          {[]string{"a 3/3", "b 3/3", "b 0/3", "b 2/3", "b 3/3", "c! 1/3"}, "b", "a"},
+		"it falls, and is good again":    {[]string{"a 3/3", "b 3/3", "b 0/3", "b 0/3", "c! 0/3", "b 3/3"}, "b", "a"},
 		"the only one falls":             {[]string{"a 3/3", "a 0/3"}, "a", ""},
 		"scaled to zero":                 {[]string{"a 3/3", "b 3/3", "b 0/0"}, "b", "a"},
 		"back on purpose":                {[]string{"a 3/3", "b 3/3", "a 3/3"}, "a", "b"},
@@ -58,12 +65,19 @@ func TestGood(t *testing.T) {
 			}
 		})
 	}
-	if got := observed(t, "a 3/3").Observed(Revision{}, true, 3, 3); got.Last.Name != "a" {
+	if got := observed(t, "a 3/3").Observed(Revision{}, true, 3, 3, began); got.Last.Name != "a" {
 		t.Errorf("a revision that is not recorded is good: %v", got)
 	}
 	again := Revision{"b", "another"}
-	if got := observed(t, "a 3/3", "b 3/3").Observed(again, true, 3, 3); got.Last != again || got.Before.Name != "a" {
+	if got := observed(t, "a 3/3", "b 3/3").Observed(again, true, 3, 3, began); got.Last != again || got.Before.Name != "a" {
 		t.Errorf("deleted and recorded again: %v", got)
+	}
+}
+
+func TestDownIsReadBack(t *testing.T) {
+	good := observed(t, "a 3/3", "b 3/3", "b 0/3")
+	if got := GoodOf(daemonSet(*good.Condition(metav1.Time{}))); good.Down != began.Add(80*time.Second) || got != good {
+		t.Errorf("%v is read as %v", good, got)
 	}
 }
 

@@ -137,10 +137,12 @@ func (s Seen) Next(was *Progress) *Progress {
 func (s Seen) phase(is *Progress, complete bool) string {
 	p := s.Plan
 	switch {
-	case s.Paused, p.Total == 0 && !complete, s.OnDelete && p.Done.Available >= p.Done.Made:
+	case s.Paused, p.Total == 0 && !complete:
 		return phasePaused
 	case s.Updated && complete, s.Updated && p.Available >= p.Total && (is.Of <= p.Total || is.expired(s)):
 		return phaseComplete
+	case s.OnDelete && p.Done.Available >= p.Done.Made:
+		return phasePaused
 	case s.Held:
 		return phaseHeld
 	default:

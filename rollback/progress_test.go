@@ -52,6 +52,7 @@ func TestWhatCompletesNothing(t *testing.T) {
 		"the deadline is new, all are down":   {func(c *course) { c.at(0, "b", 3, 3, 0) }, "Progressing"},
 		"the deadline is new, one is down":    {func(c *course) { c.at(0, "b", 3, 3, 2) }, "Complete"},
 		"OnDelete, and the new ones are fine": {func(c *course) { c.seen.OnDelete = true; c.at(0, "b", 3, 1, 1) }, "Paused"},
+		"OnDelete, and all are fine":          {func(c *course) { c.seen.OnDelete = true; c.at(0, "b", 3, 3, 3) }, "Complete"},
 		"OnDelete, and a new one is broken":   {func(c *course) { c.seen.OnDelete = true; c.at(0, "b", 3, 1, 0) }, "Progressing"},
 		"paused, and a new one is broken":     {func(c *course) { c.seen.Paused = true; c.at(0, "b", 3, 1, 0) }, "Paused"},
 	} {
