@@ -41,7 +41,8 @@ func news(conditions []metav1.Condition) (out [3]metav1.Condition) {
 		}
 	}
 	if c := find(conditions, rollback.LastGood); c != nil {
-		out[2].Message = c.Message
+		good := rollback.GoodIn(*c) // Down is not urgent
+		out[2].Message = good.Last.String() + " " + good.Before.String()
 	}
 	return out
 }

@@ -114,8 +114,10 @@ func (g Good) Condition(at metav1.Time) *metav1.Condition {
 }
 
 // GoodOf parses the condition [LastGood] of a parent.
-func GoodOf(parent runtime.Object) Good {
-	c := stored(parent, LastGood)
+func GoodOf(parent runtime.Object) Good { return GoodIn(stored(parent, LastGood)) }
+
+// GoodIn parses the condition [LastGood]. It is zero for a condition that this package did not write.
+func GoodIn(c metav1.Condition) Good {
 	if c.Reason != allAvailable || c.Status != metav1.ConditionTrue {
 		return Good{}
 	}
