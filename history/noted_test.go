@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,7 @@ func TestNoted(t *testing.T) {
 	reports := func(good ...revision.Revision) {
 		var g rollback.Good
 		for _, r := range good {
-			g = g.Observed(rollback.Revision{Name: r.Name, UID: r.UID}, true, 3, 3)
+			g = g.Observed(rollback.Revision{Name: r.Name, UID: r.UID}, true, 3, 3, time.Time{})
 		}
 		ds := s.parent()
 		ds.Status = appsv1.DaemonSetStatus{}
