@@ -224,8 +224,12 @@ func (r *Log) undone(h *History) {
 		return
 	}
 	note := rollback.NoteOf(r.Parent)
-	if note != nil && is.Back {
-		r.warnf("It was rolled back at %s: %s.", note.At.UTC().Format(time.RFC3339), strings.TrimSuffix(note.String(), "."))
+	if last := is.LastRollback(note); last != nil {
+		at := ""
+		if !last.At.IsZero() {
+			at = " at " + last.At.UTC().Format(time.RFC3339)
+		}
+		r.warnf("It was rolled back%s: %s.", at, strings.TrimSuffix(last.String(), "."))
 	}
 	for n := range h.Entries {
 		switch e := &h.Entries[n]; {
@@ -242,10 +246,7 @@ func (r *Log) undone(h *History) {
 // RolledBack is what an object says of a rollout of it that failed and was rolled back automatically, nil if there was
 // none, or it was edited since.
 func RolledBack(parent client.Object) *rollback.Note {
-	if is := rollback.ProgressOf(parent); is == nil || !is.Back {
-		return nil
-	}
-	return rollback.NoteOf(parent)
+	return rollback.ProgressOf(parent).LastRollback(rollback.NoteOf(parent))
 }
 
 // date says of each entry since when it has its number.

@@ -182,7 +182,7 @@ func (u *Undo) stillStuck(ctx context.Context, f rollback.Failure) error {
 // note is the record of the rollback, for the parent.
 func (u *Undo) note() *rollback.Note {
 	return &rollback.Note{
-		From: u.From.Name, FromRevision: u.From.Number, To: u.To.Name, ToRevision: u.To.Number,
+		Parent: u.live.GetUID(), From: u.From.Name, FromRevision: u.From.Number, To: u.To.Name, ToRevision: u.To.Number,
 		At: u.rollback.Now.UTC().Truncate(time.Second), Reason: u.rollback.Reason,
 	}
 }

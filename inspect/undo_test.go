@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/inspecttest"
 )
@@ -115,6 +116,30 @@ func TestUnwanted(t *testing.T) {
 	h.Entries[0].Failed = "no progress"
 	if got := h.unwanted(h.Entries[0]); got != "the rollout to it failed" {
 		t.Errorf("failed: %q", got)
+	}
+}
+
+// TestNeverAvailable: a revision is passed over if its controller knew a good one when it recorded it, and never saw
+// all of its children available. It is not if nothing was known.
+func TestNeverAvailable(t *testing.T) {
+	knows := func(r *appsv1.ControllerRevision, known string) *appsv1.ControllerRevision {
+		metav1.SetMetaDataAnnotation(&r.ObjectMeta, history.CompletedRevisionsAnnotation, known)
+		return r
+	}
+	first, second := inspecttest.StoredOf(t, inspecttest.Web("web:1"), 1, "aaa"), inspecttest.StoredOf(t, inspecttest.Web("web:2"), 2, "bbb")
+	third, fourth := inspecttest.StoredOf(t, inspecttest.Web("web:3"), 3, "ccc"), inspecttest.StoredOf(t, inspecttest.Web("web:4"), 4, "ddd")
+	h := readingOf(t, inspecttest.Web("web:4"), nil, first, knows(second, first.Name), knows(third, first.Name), fourth).History()
+	const never = "its children were never all available"
+	h.Entries[3].Current = true
+	for n, want := range []string{"", never, never, ""} {
+		if got := h.unwanted(h.Entries[n]); got != want {
+			t.Errorf("%s: %q, want %q", h.Entries[n], got, want)
+		}
+	}
+	third.Annotations = nil
+	h = readingOf(t, inspecttest.Web("web:4"), nil, first, second, third, fourth).History()
+	if got := h.unwanted(h.Entries[2]); got != "" {
+		t.Errorf("nothing was known: %q", got)
 	}
 }
 

@@ -17,13 +17,13 @@ func (h *History) unwanted(e Entry) string {
 		return e.Unreadable.Error()
 	case e.Failed != "":
 		return "the rollout to it failed"
+	case len(e.stored.Completed) > 0 && !e.Completed: // others had been when it was recorded, so its controller watched
+		return "its children were never all available"
 	case current == nil:
 		return ""
 	case e.stored.Snapshot != nil && current.stored.Snapshot != nil && restartOnly(e, *current):
 		return "it differs from the spec only by a restart"
-	case e.Good:
-		return ""
-	case current.stored.Stamp.ParentUID == h.Parent.UID && h.Parent.UID != "" && e.stored.Stamp.ParentUID != h.Parent.UID:
+	case !e.Good && current.stored.Stamp.ParentUID == h.Parent.UID && h.Parent.UID != "" && e.stored.Stamp.ParentUID != h.Parent.UID:
 		return "its controller did not record it for this object"
 	default:
 		return ""

@@ -3,6 +3,7 @@ package pass
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -73,10 +74,14 @@ func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 	out := RolloutConditions{Updated: r.Updated}
 	deadline, err := rollback.Deadline(p.Parent.GetAnnotations(), cmp.Or(r.Deadline, p.controller.ProgressDeadline), r.MinReady)
 	good := rollback.GoodOf(p.Parent)
-	if deadline > 0 {
-		out.Updated, out.Stalled = p.noteProgress(r, deadline, good)
-	} else {
-		m.progress = nil
+	if m.progress == nil {
+		m.progress = rollback.ProgressOf(p.Parent)
+	}
+	if deadline > 0 || m.progress != nil {
+		out.Updated, out.Stalled = p.noteProgress(r, cmp.Or(deadline, never), good)
+	}
+	if deadline == 0 && m.progress.LastRollback(rollback.NoteOf(p.Parent)) == nil { // a rollback is reported without a deadline too
+		m.progress, out.Stalled = nil, nil
 	}
 	if err != nil {
 		out.Stalled = &metav1.Condition{
@@ -97,13 +102,13 @@ func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 	return out
 }
 
+// never is a deadline that does not end.
+const never = time.Duration(math.MaxInt64)
+
 // noteProgress records the progress of a rollout that has a deadline. It returns the conditions [Updated] and
 // [rollback.Stalled]; the latter is nil if the progress is not known. good is parsed from the status.
 func (p *Pass) noteProgress(r Rollout, deadline time.Duration, good rollback.Good) (metav1.Condition, *metav1.Condition) {
 	m, updated := p.memory, r.Updated
-	if m.progress == nil {
-		m.progress = rollback.ProgressOf(p.Parent)
-	}
 	seen := rollback.Seen{
 		Revision: cmp.Or(r.Revision.Name, fmt.Sprintf("generation/%d", p.Parent.GetGeneration())),
 		Updated:  updated.Status == metav1.ConditionTrue, Paused: r.Paused, OnDelete: r.OnDelete,

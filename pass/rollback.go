@@ -7,8 +7,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/rollback"
 )
 
@@ -92,7 +94,7 @@ func (p *Pass) Targets() []string {
 func (p *Pass) rollBack(ctx context.Context) error {
 	f, asks := p.failure, p.Parent.GetAnnotations()[rollback.OnDeadlineAnnotation]
 	is, note := p.memory.progress, rollback.NoteOf(p.Parent)
-	if f == nil || is == nil || asks == "" || is.Back && note != nil { // with Back, it is the rollback itself that makes no progress
+	if f == nil || is == nil || asks == "" || is.Back { // with Back, it is the rollback itself that makes no progress
 		return nil
 	}
 	if r := p.refused(); r != nil {
@@ -113,12 +115,12 @@ func (p *Pass) rollBack(ctx context.Context) error {
 	refused, never := errors.AsType[*rollback.RefusedError](err)
 	switch {
 	case err == nil:
-		is.Undone = f.Revision // admission may have removed the note
+		is.RolledBack(f.To.Name)
 		p.memory.refused = nil
 		p.Warn(nil, "AutomaticRollback", "Undo", "%s", did)
 	case never:
 		p.refuse(refused.Error())
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !errors.Is(err, ownership.ErrStale):
 		r := p.refuse(FirstLine(err))
 		r.wait = min(max(2*r.wait, firstAgain), lastAgain)
 		r.again = p.Now().Add(r.wait)

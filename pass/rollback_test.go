@@ -163,9 +163,20 @@ func TestAnUndoThatFails(t *testing.T) {
 	}
 }
 
-// TestARefusedRollbackIsTriedAgain: a webhook or a permission that is away for some time ends nothing for good.
+// TestARefusedRollbackIsTriedAgain: a rejection by a webhook, a policy or a limit is reported once, and the rollback is
+// tried again.
 func TestARefusedRollbackIsTriedAgain(t *testing.T) {
-	var answer error = apierrors.NewForbidden(appsv1.Resource("replicasets"), "web", errors.New("a policy says so"))
+	for name, answer := range map[string]error{
+		"forbidden": apierrors.NewForbidden(appsv1.Resource("replicasets"), "web", errors.New("a policy says so")),
+		"too large": apierrors.NewRequestEntityTooLargeError("a policy says so"),
+		"a webhook": apierrors.NewInternalError(errors.New("a policy says so")),
+	} {
+		t.Run(name, func(t *testing.T) { refusedRollback(t, answer) })
+	}
+}
+
+func refusedRollback(t *testing.T, answer error) {
+	t.Helper()
 	w, calls := undone(t, "undo", func(rollback.Failure) error { return answer })
 	next := time.Minute
 	for range 10 {
@@ -191,12 +202,31 @@ func TestTheNoteIsRemovedByAPolicy(t *testing.T) {
 	w, calls := undone(t, "undo", func(rollback.Failure) error { return nil })
 	w.at(60, "web-2", waits, 1, 1, 0, 0)
 	w.at(61, "web-1", rolls, 1, 1, 0, 0)
-	w.says("undone=web-2]")
+	w.says("Stalled True RolledBack: revision web-2 failed: admission has removed annotation ", "undone=web-2 back=true unnoted=true]")
 	w.begin()
 	w.at(70, "web-2", rolls, 1, 1, 0, 0)
 	w.at(131, "web-2", waits, 1, 1, 0, 0)
 	if len(*calls) != 1 {
 		t.Errorf("%d calls", len(*calls))
+	}
+}
+
+// TestARollbackWithoutADeadline: a rollback is reported until the next edit, also if the deadline is removed.
+func TestARollbackWithoutADeadline(t *testing.T) {
+	w, _ := undone(t, "undo", func(rollback.Failure) error { return nil })
+	w.at(60, "web-2", waits, 1, 1, 0, 0)
+	w.annotate(rollback.NoteAnnotation, `{"from":"web-2","to":"web-1","reason":"why"}`)
+	w.annotate(rollback.ProgressDeadlineAnnotation, "0")
+	w.at(61, "web-1", rolls, 1, 1, 0, 0)
+	w.at(200, "web-1", done, 3, 3, 3, 3)
+	w.says("Updated True", "Stalled True RolledBack: ")
+	w.begin()
+	w.at(300, "web-1", done, 3, 3, 3, 3)
+	w.says("Updated True", "Stalled True RolledBack: ")
+	w.annotate(rollback.NoteAnnotation, "")
+	w.at(400, "web-1", done, 3, 3, 3, 3)
+	if got := w.stored(); strings.Contains(got, "Stalled") {
+		t.Errorf("after it was acknowledged: %s", got)
 	}
 }
 

@@ -87,19 +87,22 @@ type Progress struct {
 	// Of is the highest number of units since then. Held is the number of held units.
 	Of, Held int
 	// Undone is the name of the failed revision of the last automatic rollback, empty if there was none. It is not rolled
-	// back again. Back means that the parent has not been edited since.
-	Undone string
-	Back   bool
+	// back again. Back means that the parent has not been edited since; Unnoted, that admission has removed its note.
+	Undone        string
+	Back, Unnoted bool
 	// Failed is the reason of the failure, empty if the rollout has not failed.
 	Failed string
 
 	phase string
+	// to is the revision to which this process has rolled the parent back, empty if it has not. It is not stored.
+	to string
 }
 
 // Next returns the progress after this observation. was is the previous progress, nil if it is not known.
 //
 // A rollout makes progress when a count exceeds its previous maximum, so a pod that crashes and restarts does not
-// count. The deadline starts again when the spec asks for another revision, a pause ends, or a partition is lowered.
+// count. The deadline starts again when the spec asks for another revision, a pause ends, or a partition is lowered. If
+// the parent of a held rollout is scaled up, the first child of the new revision starts it too.
 func (s Seen) Next(was *Progress) *Progress {
 	is := &Progress{Revision: s.Revision, Done: s.Plan.Done, At: wholeSecond(s.Now), Of: s.Plan.Total, Held: s.Plan.Held}
 	is.noteRollback(was, s.Note)
@@ -116,8 +119,9 @@ func (s Seen) Next(was *Progress) *Progress {
 		is.Done = is.Done.Max(had)
 	}
 	is.phase = s.phase(is, was.phase == phaseComplete)
+	resumed := was.phase == phaseHeld && !is.Over() && (is.Held < was.Held || was.Done.Made == 0)
 	switch {
-	case was.phase == phasePaused && is.phase != phasePaused, was.phase == phaseHeld && !is.Over() && is.Held < was.Held:
+	case resumed, was.phase == phasePaused && is.phase != phasePaused:
 		is.At, is.Done, is.Of, is.Failed = wholeSecond(s.Now), s.Plan.Done, s.Plan.Total, ""
 	case was.Over() && !is.Over():
 		is.phase = was.phase
@@ -171,11 +175,31 @@ func (is *Progress) noteRollback(was *Progress, note *Note) {
 			is.Undone, is.Back = note.From, true
 		}
 	case was.Revision == is.Revision:
-		is.Undone, is.Back = was.Undone, was.Back && note != nil
+		is.Undone, is.Unnoted = was.Undone, was.Unnoted && note == nil
+		is.Back = was.Back && (note != nil || is.Unnoted)
 	case note != nil && note.From == was.Revision && note.To == is.Revision:
 		is.Undone, is.Back = note.From, true
+	case note == nil && was.to == is.Revision:
+		is.Undone, is.Back, is.Unnoted = was.Revision, true, true
 	default:
 		is.Undone = was.Undone
+	}
+}
+
+// RolledBack records that this process has rolled the parent back from is.Revision to the revision named to. Admission
+// may have removed the note of that.
+func (is *Progress) RolledBack(to string) { is.Undone, is.to = is.Revision, to }
+
+// LastRollback returns the record of the last automatic rollback if the parent has not been edited since, and nil
+// otherwise. note is the parent's. If admission has removed it, only the names of the two revisions are known.
+func (is *Progress) LastRollback(note *Note) *Note {
+	switch {
+	case is == nil || !is.Back:
+		return nil
+	case is.Unnoted:
+		return &Note{From: is.Undone, To: is.Revision, Reason: "admission has removed annotation " + NoteAnnotation + ", which had the reason"}
+	default:
+		return note
 	}
 }
 
@@ -188,9 +212,11 @@ func wholeSecond(t time.Time) time.Time {
 func (is *Progress) Condition(note *Note, at metav1.Time) metav1.Condition {
 	c := metav1.Condition{Type: Stalled, Status: metav1.ConditionFalse, Reason: is.phase, LastTransitionTime: at}
 	switch {
-	case is.Back && note != nil:
-		c.Status, c.Reason = metav1.ConditionTrue, RolledBack
-		c.Message = cut(note.String()) + "; to acknowledge it, remove annotation " + NoteAnnotation
+	case is.LastRollback(note) != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, RolledBack, cut(is.LastRollback(note).String())
+		if !is.Unnoted {
+			c.Message += "; to acknowledge it, remove annotation " + NoteAnnotation
+		}
 	case is.Failed != "":
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ProgressDeadlineExceeded, is.Failed
 	default:
@@ -224,6 +250,9 @@ func (is *Progress) values() string {
 	}
 	if is.Back {
 		out += " back=true"
+	}
+	if is.Unnoted {
+		out += " unnoted=true"
 	}
 	return out
 }
@@ -266,7 +295,7 @@ func parse(reason, message string) *Progress {
 		Done: rollout.Progress{
 			Gone: number("gone"), Made: number("made"), Ready: number("ready"), Available: number("available"),
 		},
-		Undone: values["undone"], Back: values["back"] == "true", phase: phases + values["phase"],
+		Undone: values["undone"], Back: values["back"] == "true", Unnoted: values["unnoted"] == "true", phase: phases + values["phase"],
 	}
 	if _, known := sentences[is.phase]; err != nil || !known {
 		return nil

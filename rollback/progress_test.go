@@ -90,6 +90,61 @@ func TestBackOnPurpose(t *testing.T) {
 	}
 }
 
+// TestAdmissionRemovesTheNote: a rollback without its note is known until the next edit.
+func TestAdmissionRemovesTheNote(t *testing.T) {
+	c := &course{}
+	c.at(0, "b", 3, 1, 0)
+	c.is.RolledBack("a")
+	for _, second := range []int{1, 2} {
+		c.at(second, "a", 3, 3, 3)
+		c.is = ProgressOf(daemonSet(c.is.Condition(nil, metav1.Time{}))) // another process
+		if got := c.is.LastRollback(nil); got == nil || got.From != "b" || got.To != "a" {
+			t.Errorf("after %d s: %+v", second, c.is)
+		}
+	}
+	if c.at(3, "c", 3, 1, 1); c.is.LastRollback(nil) != nil || c.is.Undone != "b" {
+		t.Errorf("edited: %+v", c.is)
+	}
+	c = &course{}
+	c.at(0, "b", 3, 1, 0)
+	c.is.RolledBack("a")
+	if c.at(1, "c", 3, 1, 0); c.is.Back {
+		t.Errorf("edited before the rollback was seen: %+v", c.is)
+	}
+}
+
+// TestScaledUpWhileHeld: the first child of a held rollout starts the deadline, a later one does not.
+func TestScaledUpWhileHeld(t *testing.T) {
+	for before, want := range map[int]string{0: "Progressing", 1: "Held"} {
+		c := &course{seen: Seen{Held: true}}
+		c.at(0, "b", 3, before, before)
+		c.seen.Held = false
+		if c.at(9, "b", 4, before+1, before); c.phase() != want {
+			t.Errorf("with %d children before: %s, want %s", before, c.phase(), want)
+		}
+	}
+}
+
+// TestNotesOfOthers: the note of another object is ignored, and the reason cannot add a line.
+func TestNotesOfOthers(t *testing.T) {
+	parent := &metav1.ObjectMeta{UID: "mine"}
+	for text, want := range map[string]string{
+		`{"parent":"mine","from":"web-2","fromRevision":2,"to":"web-1","reason":"a\nb"}`: "revision 2 (web-2) failed: a b; back to revision web-1",
+		`{"from":"web-2","to":"web-1","reason":"before"}`:                                "revision web-2 failed: before; back to revision web-1",
+		`{"parent":"another","from":"web-2","to":"web-1"}`:                               "",
+		`{"parent":"mine"}`: "", `no JSON`: "",
+	} {
+		parent.Annotations = map[string]string{NoteAnnotation: text}
+		got := ""
+		if note := NoteOf(parent); note != nil {
+			got = note.String()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func FuzzProgressIsReadBack(f *testing.F) {
 	f.Add("web-7c9d", 1, 2, 3, 4, 5, 6, int64(1772600767), 0, "web-5d4f", true, "no progress for 10m: pod web-x [main]: crashed")
 	f.Add("generation/7", 0, 0, 0, 0, 0, 0, int64(0), 3, "", false, "")

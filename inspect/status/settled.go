@@ -140,7 +140,7 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 	}
 	updated := s.condition(Reported[0])
 	switch {
-	case s.rolledBack != nil: // what was asked for has not come about, also if all is well now
+	case s.rolledBack != nil && !s.lags: // the spec is not what the user asked for, even if all children are available
 		return verdict{Failed, "rolled back: " + s.rolledBack.String()}
 	case s.Runs:
 		return s.recorded()

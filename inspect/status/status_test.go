@@ -18,6 +18,7 @@ import (
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/inspect/object"
 	"github.com/cairn-dev/cairn/internal/inspecttest"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // TestFailing: a child that fails a check says which, and what it says itself.
@@ -128,6 +129,20 @@ func TestComplete(t *testing.T) {
 				t.Errorf("%+v: complete is %t", s, s.Complete())
 			}
 		})
+	}
+}
+
+// TestRolledBack: an edit after a rollback is in progress until its controller has seen it.
+func TestRolledBack(t *testing.T) {
+	silent := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet"}}
+	for lags, want := range map[bool]State{false: Failed, true: InProgress} {
+		s := Status{
+			Conditions: []Condition{{Type: "Updated", Status: "True"}}, Total: 1, Rolled: 1, Updated: 1, Available: 1,
+			rolledBack: &rollback.Note{From: "web-2", To: "web-1"}, lags: lags,
+		}
+		if s.settle(silent, nil); s.State != want {
+			t.Errorf("lags is %t: %s, want %s", lags, s.State, want)
+		}
 	}
 }
 
