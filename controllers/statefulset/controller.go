@@ -51,11 +51,11 @@ func (r *Reconciler) pass(ctx context.Context, p *pass.Pass) error {
 	if err != nil {
 		return err
 	}
-	return r.row(p, o).Run(ctx, p)
+	return r.row(ctx, p, o).Run(ctx, p)
 }
 
 // row returns the steps that follow the reads.
-func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
+func (r *Reconciler) row(ctx context.Context, p *pass.Pass, o *observed) pass.Row[*plan] {
 	return pass.Row[*plan]{
 		Log: r.log, Entries: o.entries, Collisions: o.set.Status.CollisionCount, Limit: o.set.Spec.RevisionHistoryLimit,
 		Children: o.children,
@@ -68,7 +68,11 @@ func (r *Reconciler) row(p *pass.Pass, o *observed) pass.Row[*plan] {
 				return nil, err
 			}
 			f.hold, f.altered = recorded.Update == nil, altered
-			return makePlan(f)
+			plan, err := makePlan(f)
+			if err == nil && len(plan.guarded) > 0 && plan.Writes() { // the cache may only not have the current revision yet
+				err = recorded.Complete(ctx, p, r.log, pass.Live(o.children, f.current.name))
+			}
+			return plan, err
 		},
 		Try: func(ctx context.Context, plan *plan, suspect client.Object) (bool, error) {
 			return r.try(ctx, p, plan.from, suspect)

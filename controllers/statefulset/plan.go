@@ -264,7 +264,10 @@ func (p *planner) fill(i int) {
 	from := p.sourceOf(i)
 	if from.template == nil {
 		p.guarded = append(p.guarded, s.name)
-		p.missf(s, "it is to come from revision %s, and %s", from.name, from.lost)
+		p.waitf(s.name, "it is to come from revision %s, and %s", from.name, from.lost)
+		if p.update.template == nil { // otherwise the partition holds it, and it may never be created
+			p.blockf("%s does not exist", s.name)
+		}
 		return
 	}
 	for _, name := range claimNames(p.set, s.ordinal) {

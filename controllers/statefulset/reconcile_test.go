@@ -5,6 +5,7 @@ package statefulset
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -115,6 +116,16 @@ func TestLostRevision(t *testing.T) {
 				t.Errorf("current revision %s, pods %s", s.CurrentRevision, w.images())
 			}
 		})
+	}
+}
+
+// TestAboveALostRevision: a pod that cannot be created because its revision is lost does not block those above it.
+func TestAboveALostRevision(t *testing.T) {
+	objects := between(t, []setOption{partition(1)}, pod(1, "b"))
+	w := newWorld(t, append([]client.Object{objects[0]}, objects[2:]...)...)
+	w.mustReconcile()
+	if got := fmt.Sprint(w.Calls("create")); got != "[create Pod web-2]" {
+		t.Errorf("%v, %s", got, w.condition(ConditionUpdated))
 	}
 }
 

@@ -24,11 +24,11 @@ func (s *step) filled() {
 			continue // this is P2
 		}
 		if !s.k.Ordered(version) || s.ever(parent, func(world *State) bool {
-			return s.k.firstIdle(s.k.Units(world, version), version, when) == u.Name
+			return s.k.firstIdle(s.fillable(world, version, u.Name), version, when) == u.Name
 		}) {
 			return
 		}
-		blocked = s.k.firstIdle(s.k.Units(s.before, version), version, when)
+		blocked = s.k.firstIdle(s.fillable(s.before, version, u.Name), version, when)
 	}
 	if blocked != "" {
 		s.violationf("R3", "it is made although %s, which comes before it, does not serve", blocked)
@@ -39,6 +39,15 @@ func (s *step) filled() {
 // that its parent has released.
 func (s *step) outdated(parent client.Object, u Unit) bool {
 	return s.lags(s.before, parent, u) || s.k.named(s.before, s.e.Old) == nil
+}
+
+// fillable returns the units of a parent without those that may never be filled, because their revision is lost. No
+// other unit waits for them. The unit that is made stays in the list.
+func (s *step) fillable(world *State, parent client.Object, made string) []Unit {
+	lost := len(s.lostByOthers(parent.GetUID())) > 0
+	return slices.DeleteFunc(s.k.Units(world, parent), func(u Unit) bool {
+		return lost && u.Guarded && len(u.Children) == 0 && u.Name != made
+	})
 }
 
 // firstIdle returns the first wanted unit where nothing serves, "" if there is none. Whoever makes a child has seen
@@ -115,7 +124,7 @@ func (k Kind) halts(units []Unit, parent client.Object, goes string, at time.Tim
 
 // obstacle returns the unit behind one that has to go before it, "" if there is none.
 func (s *step) obstacle(world *State, parent client.Object, u Unit) string {
-	units := s.k.Units(world, parent)
+	units := s.fillable(world, parent, u.Name)
 	if !u.Wanted {
 		if weak := s.k.halts(units, parent, u.Name, deletedAt(s.e)); weak != "" {
 			return weak

@@ -338,6 +338,20 @@ var statefulPromises = []promise{
 		w.put(member(1, 1))
 		w.put(member(2, 1))
 	}},
+	{"R3", "made before one whose revision is lost", func(w stateful) {
+		w.partition(1)
+		w.second()
+		w.gone("user", "db-0")
+		w.gone("user", "db-2")
+		w.put(member(2, 2))
+	}, func(w stateful) { // that one may never be made
+		w.partition(1)
+		w.second()
+		w.forget("db-r1")
+		w.gone("user", "db-0")
+		w.gone("user", "db-2")
+		w.put(member(2, 2))
+	}},
 	{"R3", "made when the one before it serves", func(w stateful) {
 		w.gone("user", "db-1")
 		w.gone("user", "db-2")
