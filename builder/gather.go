@@ -11,11 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/cairn-dev/cairn/history"
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -43,9 +41,7 @@ type observed struct {
 	children [][]client.Object
 	families []pass.Family // the children
 	entries  []revision.Revision
-	// completed are the revisions to which a rollout was once complete.
-	completed map[types.UID]bool
-	now       time.Time
+	now      time.Time
 	// pause is that of children which have failed: see [pass.Pass.Pause].
 	pause func(revision, place string) pass.Wait
 	// failed is [pass.Pass.Failed].
@@ -68,7 +64,7 @@ type position struct {
 
 // gather reads the children and revisions of a parent, and claims what is its own.
 func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*observed, error) {
-	o := &observed{parent: parent, completed: map[types.UID]bool{}, now: p.Now(), pause: p.Pause, failed: p.Failed}
+	o := &observed{parent: parent, now: p.Now(), pause: p.Pause, failed: p.Failed}
 	o.genuine = func(e revision.Revision) bool { return r.log.Genuine(ctx, parent, e) }
 	var err error
 	if o.selector, err = r.selector(parent); err != nil || o.selector.Empty() {
@@ -90,9 +86,6 @@ func (r *reconciler[P]) gather(ctx context.Context, p *pass.Pass, parent P) (*ob
 		o.families = append(o.families, ch.Claimed(p, o.selector, claimed))
 	}
 	stored, err := r.log.ClaimObjects(ctx, parent, o.selector)
-	for _, s := range stored {
-		o.completed[s.GetUID()] = s.GetAnnotations()[history.CompletedAnnotation] != ""
-	}
 	o.entries = r.log.Revisions(parent, stored)
 	return o, err
 }

@@ -2,13 +2,9 @@ package builder
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cairn-dev/cairn/history"
-	"github.com/cairn-dev/cairn/ownership"
 	"github.com/cairn-dev/cairn/pass"
 )
 
@@ -43,30 +39,13 @@ func (r *reconciler[P]) row(ctx context.Context, p *pass.Pass, o *observed) pass
 		Act: func(ctx context.Context, plan *plan) error { return r.act(ctx, p, plan) },
 		Report: func(ctx context.Context, recorded *pass.Recorded, plan *plan, failed error) ([]string, bool, error) {
 			rep := report{strategy: o.strategy, plan: plan, recorded: recorded, failed: failed}
-			marked := r.complete(ctx, p, o, rep)
-			if pass.IsStale(marked) {
-				return nil, false, marked // the status says so afterwards
-			}
 			if rep.complete() {
 				r.answers.forget(p.Parent.GetUID()) // it costs memory, and there is nothing to do
 			}
 			stored, err := r.report(ctx, p, o.parent.(P), rep)
-			return append(plan.sources(), plan.from.update), stored, pass.Finished(marked, err)
+			return append(plan.sources(), plan.from.update), stored, err
 		},
 	}
-}
-
-// complete notes on the update revision that the rollout to it is complete, once.
-func (r *reconciler[P]) complete(ctx context.Context, p *pass.Pass, o *observed, rep report) error {
-	update := rep.recorded.Update
-	if !rep.complete() || o.completed[update.UID] {
-		return nil
-	}
-	_, err := r.log.Change(ctx, p.Parent, *update, history.Change{Annotations: map[string]any{history.CompletedAnnotation: "true"}})
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w: revision %s has changed", ownership.ErrStale, update.Name)
-	}
-	return err
 }
 
 // limit is how many revisions are kept.

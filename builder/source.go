@@ -10,6 +10,7 @@ import (
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 // This file says what children are made from, and makes the facts of a plan of what was gathered.
@@ -95,8 +96,8 @@ func (r *reconciler[P]) lacks(o *observed, wanted []want) bool {
 }
 
 // olderOf returns what children come back from where the rollout may not go: of the revisions that children come from
-// which are not updated the newest that was ever complete, or else the newest. While the update revision was never
-// complete, and no such child is left, it is the newest that was. Nil if there is none.
+// which are not updated the newest good one, or else the newest. While the update revision is not good, and no such
+// child is left, it is the newest good one. Nil if there is none. [rollback.Good] says which are good.
 //
 // While the update revision could not be recorded, the newest that was stands for it: a rollout to that one may have
 // begun. One that holds what the parent asks for is no older one either: it was only not made the newest.
@@ -109,12 +110,13 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 		update = recorded.Entries[n-1].UID
 	}
 	live := revision.NewInUse(o.alive()...)
-	completed := func(e *revision.Revision) bool { return o.completed[e.UID] }
+	known := rollback.GoodOf(o.parent)
+	completed := func(e *revision.Revision) bool { return known.Includes(e.UID) }
 	used := func(e *revision.Revision) bool { return live.Names(e.Hash) }
 	for _, good := range []func(*revision.Revision) bool{
 		func(e *revision.Revision) bool { return used(e) && completed(e) },
 		used,
-		func(e *revision.Revision) bool { return completed(e) && !o.completed[update] && !e.Unlabelled },
+		func(e *revision.Revision) bool { return completed(e) && !known.Includes(update) && !e.Unlabelled },
 	} {
 		for i := len(recorded.Entries) - 1; i >= 0; i-- {
 			e := &recorded.Entries[i]

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +18,23 @@ import (
 
 	"github.com/cairn-dev/cairn/pass"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
+
+// knowing is a parent whose status names good revisions.
+func knowing(good ...types.UID) client.Object {
+	known := rollback.Good{}
+	for _, uid := range good {
+		known = rollback.Good{Last: rollback.Revision{Name: string(uid), UID: uid}, Before: known.Last}
+	}
+	parent := &unstructured.Unstructured{Object: map[string]any{}}
+	if c := known.Condition(metav1.Time{}); c != nil {
+		parent.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+			"type": c.Type, "status": string(c.Status), "reason": c.Reason, "message": c.Message,
+		}}}
+	}
+	return parent
+}
 
 // What lost children come back from: one that was complete, then one that others come from; and while nothing can be
 // recorded, the newest revision stands for the one that the spec asks for.
@@ -39,15 +56,12 @@ func TestWhatLostChildrenComeFrom(t *testing.T) {
 		"nothing is recorded, and nothing is there":   {"", nil, nil, "3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &observed{completed: map[types.UID]bool{}}
+			o := &observed{parent: knowing(c.completed...)}
 			var children []client.Object
 			for _, hash := range c.used {
 				children = append(children, at("", "c"+hash, hash))
 			}
 			o.children = [][]client.Object{children}
-			for _, uid := range c.completed {
-				o.completed[uid] = true
-			}
 			snapshot, err := r.target.Snapshot(shop())
 			if err != nil {
 				t.Fatal(err)
@@ -108,7 +122,7 @@ func TestWhenTheAuthorIsAsked(t *testing.T) {
 		{"and nobody is missing", "9", all, 1},
 	} {
 		asked, parent.ResourceVersion = 0, step.version
-		o := &observed{parent: parent, completed: map[types.UID]bool{}, children: [][]client.Object{step.children, nil}}
+		o := &observed{parent: parent, children: [][]client.Object{step.children, nil}}
 		if o.wanted, err = r.answers.ask(parent, source{}, func() ([]want, error) { return r.wantedOf(parent) }); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +160,7 @@ func TestChildrenOfTheParentAsItIs(t *testing.T) {
 	}
 	update := revision.Revision{UID: "1", Name: "1", Hash: "1", Number: 1, Snapshot: without}
 	recorded := &pass.Recorded{Snapshot: with, Update: &update, Entries: []revision.Revision{update}}
-	o := &observed{parent: parent, completed: map[types.UID]bool{}, children: [][]client.Object{nil, nil}}
+	o := &observed{parent: parent, children: [][]client.Object{nil, nil}}
 	if o.wanted, err = r.wantedOf(parent); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +262,7 @@ func TestWhatHeldChildrenNeedStays(t *testing.T) {
 		for _, name := range []string{"config-old", "config-new", "config-other"} {
 			services = append(services, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
 		}
-		o := &observed{parent: parent, completed: map[types.UID]bool{}, children: [][]client.Object{c.pods, services}}
+		o := &observed{parent: parent, children: [][]client.Object{c.pods, services}}
 		var err error
 		if o.wanted, err = r.wantedOf(parent); err != nil {
 			t.Fatal(err)

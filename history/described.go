@@ -35,11 +35,6 @@ const (
 // leftOut is the value of SecretsAnnotation.
 const leftOut = "left-out"
 
-// CompletedAnnotation is on a revision to which a rollout was once complete: all children came from it and were
-// available. Package builder sets it, so that a child which is lost while another revision does not start has something
-// to come back from, also when no other child of it is left.
-const CompletedAnnotation = "cairn.dev/completed"
-
 // Description returns the annotations by which [Described] finds this format again. Give them to the revisions of a
 // kind that package history does not know, in [Apps.Annotations].
 func (f *Apps) Description() map[string]string {

@@ -211,9 +211,8 @@ func (r *Log) complete(h *History) {
 	good := rollback.GoodOf(r.Parent)
 	for n := range h.Entries {
 		e := &h.Entries[n]
-		is := rollback.Revision{Name: e.Name, UID: e.UID}
-		e.Good = is == good.Last || is == good.Before
-		e.Completed = e.Completed || e.Good || known.Has(e.Name)
+		e.Good = good.Includes(e.UID)
+		e.Completed = e.Good || known.Has(e.Name)
 	}
 }
 
@@ -291,7 +290,6 @@ const revisionHistory = "/revision-history"
 
 // signed takes what the controller noted beside the content.
 func signed(e *Entry, annotations map[string]string) {
-	_, e.Completed = annotations[history.CompletedAnnotation]
 	e.By = annotations[history.RecordedByAnnotation]
 	was := annotations[history.WasRevisionAnnotation]
 	for key, numbers := range annotations {

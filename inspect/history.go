@@ -65,8 +65,7 @@ type Entry struct {
 	// Unreadable says why the content cannot be read, nil if it can.
 	Unreadable error
 	// Good says that the status names it as one of the last two good revisions: see [rollback.Good]. Completed says that,
-	// or that a revision notes it ([history.CompletedAnnotation], [history.CompletedRevisionsAnnotation]): a user may have
-	// written that.
+	// or that another revision notes it ([history.CompletedRevisionsAnnotation]): a user may have written that.
 	Good, Completed bool
 	// Failed says why the rollout to this revision failed, where it is the last one that did: see [rollback.Progress].
 	// Empty otherwise.

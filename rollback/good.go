@@ -87,6 +87,11 @@ func (g Good) Target(failed string) Revision {
 	return g.Last
 }
 
+// Includes reports whether a revision is one of both.
+func (g Good) Includes(uid types.UID) bool {
+	return uid != "" && (uid == g.Last.UID || uid == g.Before.UID)
+}
+
 // Names returns the names of both, which truncation keeps.
 func (g Good) Names() []string {
 	var out []string

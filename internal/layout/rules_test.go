@@ -30,7 +30,7 @@ var law = map[string][]string{
 	"rollback":  {"rollout"},
 	"pass":      {"revision", "rollout", "rollback", "ownership", "history", "internal/anyobject"},
 	"builder": {
-		"revision", "rollout", "ownership", "history", "pass", "internal/anyobject", "internal/readiness", "internal/schemas",
+		"revision", "rollout", "rollback", "ownership", "history", "pass", "internal/anyobject", "internal/readiness", "internal/schemas",
 	},
 	"inspect":     {"revision", "rollback", "history", "ownership", "api", "internal/anyobject", "internal/author", "internal/podtemplate", "internal/printable", "internal/readiness"},
 	"deploy":      {"api"},

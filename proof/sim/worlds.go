@@ -26,7 +26,7 @@ func Worlds() []World {
 		{Name: "statefulset", Kinds: []Kind{StatefulSet()}, Share: 10},
 		{Name: "replicaset", Kinds: []Kind{ReplicaSet(), ReplicationController()}, Share: 13},
 		{Name: "authored", Kinds: []Kind{Authored()}, Share: 3},
-		{Name: "released", Kinds: []Kind{Released()}, Share: 3},
+		{Name: "released", Kinds: []Kind{Released()}, Share: 4},
 		{Name: "surging", Kinds: []Kind{Surging()}, Share: 3},
 		{Name: "cronjob", Kinds: []Kind{CronJob()}, Share: 6},
 		{Name: "composite", Kinds: []Kind{CatSet()}, Share: 9},

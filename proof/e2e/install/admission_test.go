@@ -227,7 +227,7 @@ func (g *guarded) changed(t *testing.T, stored *appsv1.ControllerRevision) {
 		"another owner": func(o *appsv1.ControllerRevision) { o.OwnerReferences[0].APIVersion = "apps.kruise.io/v1" },
 		"a finalizer":   func(o *appsv1.ControllerRevision) { o.Finalizers = []string{"example.com/kept"} },
 		"what cairn notes": func(o *appsv1.ControllerRevision) {
-			metav1.SetMetaDataAnnotation(&o.ObjectMeta, history.CompletedAnnotation, "true")
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, history.CompletedRevisionsAnnotation, o.Name)
 		},
 	} {
 		o := stored.DeepCopy()
