@@ -95,9 +95,9 @@ func (r *reconciler[P]) lacks(o *observed, wanted []want) bool {
 	})
 }
 
-// olderOf returns what children come back from where the rollout may not go: of the revisions that children come from
-// which are not updated the newest good one, or else the newest. While the update revision is not good, and no such
-// child is left, it is the newest good one. Nil if there is none. [rollback.Good] says which are good.
+// olderOf returns the revision from which children are recreated where the rollout may not go. Of the older revisions
+// that children come from it is the newest good one, or else the newest. If no such child is left, it is the newest good
+// one, unless the update revision is good. It is nil if there is none. See [rollback.Good].
 //
 // While the update revision could not be recorded, the newest that was stands for it: a rollout to that one may have
 // begun. One that holds what the parent asks for is no older one either: it was only not made the newest.
