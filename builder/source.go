@@ -96,8 +96,8 @@ func (r *reconciler[P]) lacks(o *observed, wanted []want) bool {
 }
 
 // olderOf returns the revision from which children are recreated where the rollout may not go. Of the older revisions
-// that children come from it is the newest good one, or else the newest. If no such child is left, it is the newest good
-// one, unless the update revision is good. It is nil if there is none. See [rollback.Good].
+// that children come from it is the newest good one, or else the newest. If no such child is left, it is the newest
+// good one, unless the update revision is good. It is nil if there is none. See [rollback.Good].
 //
 // While the update revision could not be recorded, the newest that was stands for it: a rollout to that one may have
 // begun. One that holds what the parent asks for is no older one either: it was only not made the newest.

@@ -261,17 +261,44 @@ func (r *rights) roles(name, controller string, g Grant) ([]runtime.Object, erro
 	}
 	rules := append(r.rules(), bound...)
 	if !r.named() {
-		return granted(name, g.Namespace, rules, credentials, manager()), nil
+		return append(granted(name, g.Namespace, rules, credentials, manager()), everywhere(name, r.scales(g), manager())...), nil
 	}
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: r.account.Name, Namespace: r.account.Namespace}
 	out := []runtime.Object{serviceAccount(r.account)}
-	out = append(out, granted(name, g.Namespace, rules, credentials, rbacv1.Subject{
-		Kind: rbacv1.ServiceAccountKind, Name: r.account.Name, Namespace: r.account.Namespace,
-	})...)
+	out = append(out, granted(name, g.Namespace, rules, credentials, account)...)
+	out = append(out, everywhere(name, r.scales(g), account)...)
 	out = append(out, r.impersonation(name, g, rules, credentials)...)
 	if len(r.own) > 0 {
 		out = append(out, granted(name+":revisions", g.Namespace, r.own, nil, manager())...)
 	}
 	return out, nil
+}
+
+// scales returns the rule to read the CustomResourceDefinitions of parents that may be rolled back: they name the field
+// that holds the scale, which a rollback keeps.
+func (r *rights) scales(g Grant) []rbacv1.PolicyRule {
+	var definitions []string
+	for parent := range r.parents {
+		if g.Undo && strings.Contains(parent.Group, ".") {
+			definitions = append(definitions, parent.String())
+		}
+	}
+	if len(definitions) == 0 {
+		return nil
+	}
+	slices.Sort(definitions)
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: definitions,
+		Verbs: []string{"get"},
+	}}
+}
+
+// everywhere returns the role of one subject for rules about cluster-scoped objects, and nothing for no rules.
+func everywhere(name string, rules []rbacv1.PolicyRule, to rbacv1.Subject) []runtime.Object {
+	if len(rules) == 0 {
+		return nil
+	}
+	return []runtime.Object{clusterRole(name+":definitions", rules), clusterRoleBinding(name+":definitions", to)}
 }
 
 // granted are the roles of one subject: everywhere, or in one namespace; and those for what hooks refer to, by the
@@ -307,9 +334,9 @@ func (r *rights) impersonation(
 	out := granted(name, g.Namespace, onBehalf(rules), credentials, manager())
 	name += ":as"
 	in := r.account.Namespace
-	review := onBehalf([]rbacv1.PolicyRule{{
+	review := onBehalf(append([]rbacv1.PolicyRule{{
 		APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"selfsubjectaccessreviews"}, Verbs: []string{"create"},
-	}})
+	}}, r.scales(g)...))
 	return append(out, role(name, in, []rbacv1.PolicyRule{rule}), roleBinding(name, in, manager()),
 		clusterRole(name, review), clusterRoleBinding(name, manager()))
 }

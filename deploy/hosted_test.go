@@ -469,6 +469,8 @@ Role hooks/cairn-composite:cats:credentials for team/runner
 	}
 	constrained := grant
 	constrained.Constrained = true
+	undo := constrained
+	undo.Undo, undo.Namespace = true, "shop"
 	const policy = `
 apiVersion: cairn.dev/v1alpha1
 kind: HistoryPolicy
@@ -495,6 +497,32 @@ Role team/cairn-composite:cats:impersonate:as
   serviceaccounts.authentication.k8s.io impersonate:serviceaccount [runner]
 ClusterRole cairn-composite:cats:impersonate:as
   selfsubjectaccessreviews.authorization.k8s.io ` + on("create")},
+		"what a rollback reads, which is in no namespace": {cats, undo, `
+ServiceAccount team/runner
+Role shop/cairn-composite:cats for team/runner
+  cats.ctl.example.com get list watch patch
+  cats/status.ctl.example.com patch
+  cats/finalizers.ctl.example.com update
+  controllerrevisions.metacontroller.k8s.io get list watch create patch delete override
+  rolebindings.rbac.authorization.k8s.io get list watch create patch delete
+  clusterroles.rbac.authorization.k8s.io bind [view]
+Role hooks/cairn-composite:cats:credentials for team/runner
+  secrets list watch [pair]
+ClusterRole cairn-composite:cats:definitions for team/runner
+  customresourcedefinitions.apiextensions.k8s.io get [cats.ctl.example.com]
+Role shop/cairn-composite:cats:impersonate
+  cats.ctl.example.com ` + on("get list watch patch") + `
+  cats/status.ctl.example.com ` + on("patch") + `
+  cats/finalizers.ctl.example.com ` + on("update") + `
+  controllerrevisions.metacontroller.k8s.io ` + on("get list watch create patch delete") + `
+  rolebindings.rbac.authorization.k8s.io ` + on("get list watch create patch delete") + `
+Role hooks/cairn-composite:cats:impersonate:credentials
+  secrets ` + on("list watch") + ` [pair]
+Role team/cairn-composite:cats:impersonate:as
+  serviceaccounts.authentication.k8s.io impersonate:serviceaccount [runner]
+ClusterRole cairn-composite:cats:impersonate:as
+  selfsubjectaccessreviews.authorization.k8s.io ` + on("create") + `
+  customresourcedefinitions.apiextensions.k8s.io ` + on("get") + ` [cats.ctl.example.com]`},
 		// The manager writes the revisions of what is recorded, so that they are the policies' to protect.
 		"of a policy": {policy, Grant{Namespace: "shop"}, `
 ServiceAccount team/runner

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file says what a user should know before an undo, besides the diff and the privileges.
@@ -47,22 +48,22 @@ func paused(o client.Object) bool {
 func (u *Undo) scales() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if was, is, err := u.field("replicas"); err == nil && was != is {
-		say("The scale is part of %s: spec.replicas goes from %s to %s.", u.To, was, is)
+	if was, is, err := u.field(u.scale()); err == nil && was != is {
+		say("The scale is part of %s: %s goes from %s to %s.", u.To, u.scale(), was, is)
 	}
 	if u.To.stored.Snapshot != nil {
 		if kept := u.To.stored.Snapshot.LeftOut(); len(kept) > 0 {
 			say("What looks like a secret is not recorded, and stays as it is: %s.", strings.Join(kept, ", "))
 		}
 	}
-	if was, is, err := u.field("selector"); err == nil && was != is {
+	if was, is, err := u.field(revision.Path{"spec", "selector"}); err == nil && was != is {
 		say("The selector is part of %s: spec.selector goes from %s to %s, and children that it does not match are released.", u.To, was, is)
 	}
 	return out
 }
 
-// field returns a field of the spec as it is, and as it will be after the undo, each in one line.
-func (u *Undo) field(name string) (was, is string, err error) {
+// field returns a field before and after the undo, each in one line.
+func (u *Undo) field(path revision.Path) (was, is string, err error) {
 	if u.To.stored.Snapshot == nil {
 		return "", "", u.To.Unreadable
 	}
@@ -74,12 +75,12 @@ func (u *Undo) field(name string) (was, is string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	return field(now, name), field(restored, name), nil
+	return field(now, path), field(restored, path), nil
 }
 
 // field returns a field of the spec in one line.
-func field(o map[string]any, name string) string {
-	v, found, err := unstructured.NestedFieldNoCopy(o, "spec", name)
+func field(o map[string]any, path revision.Path) string {
+	v, found, err := unstructured.NestedFieldNoCopy(o, path...)
 	if err != nil || !found {
 		return "nothing"
 	}

@@ -156,6 +156,10 @@ type Log struct {
 	Strays      int
 	ChildrenErr error
 
+	// scale is the field that holds the parent's scale, nil if it was not looked for, and scaleErr why it is not known.
+	scale    revision.Path
+	scaleErr error
+
 	warnings []string
 	// refused says that whether a revision is the spec's could not be found out: no answer is no difference.
 	refused bool

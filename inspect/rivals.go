@@ -84,7 +84,7 @@ var autoscaling = schema.GroupVersionKind{Group: "autoscaling", Version: "v2", K
 // autoscalers names what will change the scale again that an undo changes. They are asked for only then; whoever may
 // not list them is not told.
 func (i *Inspector) autoscalers(ctx context.Context, u *Undo) []string {
-	was, is, err := u.field("replicas")
+	was, is, err := u.field(u.scale())
 	if err != nil || was == is {
 		return nil
 	}
@@ -98,8 +98,8 @@ func (i *Inspector) autoscalers(ctx context.Context, u *Undo) []string {
 		target, _, _ := unstructured.NestedStringMap(list.Items[n].Object, "spec", "scaleTargetRef")
 		of := schema.FromAPIVersionAndKind(target["apiVersion"], target["kind"])
 		if of.GroupKind() == u.Parent.GroupKind() && target["name"] == u.Parent.Name {
-			out = append(out, fmt.Sprintf("HorizontalPodAutoscaler %s scales %s, and will change spec.replicas again.",
-				list.Items[n].GetName(), u.Parent))
+			out = append(out, fmt.Sprintf("HorizontalPodAutoscaler %s scales %s, and will change %s again.",
+				list.Items[n].GetName(), u.Parent, u.scale()))
 		}
 	}
 	return out

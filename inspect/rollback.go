@@ -85,6 +85,9 @@ func (i *Inspector) PlanRollback(ctx context.Context, parent client.Object, f ro
 	if err := u.stillStuck(ctx, f); err != nil {
 		return nil, err
 	}
+	if u.log.scaleErr != nil {
+		return nil, u.log.scaleErr
+	}
 	u.rollback = &f
 	u.asked = onDeadline(u.live)
 	if err := u.aim(u.live); err != nil {
@@ -197,13 +200,14 @@ func (u *Undo) scaleKept(snapshot *revision.Snapshot, live client.Object) (*revi
 	if err != nil {
 		return nil, fmt.Errorf("convert %T: %w", live, err)
 	}
-	if field(tree, "replicas") == field(restored, "replicas") {
+	path := u.scale()
+	if field(tree, path) == field(restored, path) {
 		return snapshot, nil
 	}
-	if now, found, _ := unstructured.NestedFieldCopy(tree, "spec", "replicas"); found {
-		err = unstructured.SetNestedField(restored, now, "spec", "replicas")
+	if now, found, _ := unstructured.NestedFieldCopy(tree, path...); found {
+		err = unstructured.SetNestedField(restored, now, path...)
 	} else {
-		unstructured.RemoveNestedField(restored, "spec", "replicas")
+		unstructured.RemoveNestedField(restored, path...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keep the scale of %s: %w", u.Parent, err)

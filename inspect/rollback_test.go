@@ -11,9 +11,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cairn-dev/cairn/history"
@@ -301,14 +304,18 @@ func TestTheScaleIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &Undo{}
-	u.To.stored.Target = target
 	for name, c := range map[string]struct{ live, want map[string]any }{
 		"scaled":    {map[string]any{"replicas": int64(9), "image": "web:2"}, map[string]any{"replicas": int64(9), "image": "web:1"}},
 		"as it was": {map[string]any{"replicas": int64(2), "image": "web:2"}, map[string]any{"replicas": int64(2), "image": "web:1"}},
 		"unset":     {map[string]any{"image": "web:2"}, map[string]any{"image": "web:1"}},
+		"elsewhere": {map[string]any{"count": int64(9), "image": "web:2"}, map[string]any{"count": int64(9), "image": "web:1", "replicas": int64(2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			u := &Undo{log: &Log{}}
+			u.To.stored.Target = target
+			if c.live["count"] != nil {
+				u.log.scale = revision.Path{"spec", "count"}
+			}
 			live := &unstructured.Unstructured{Object: map[string]any{"spec": c.live}}
 			kept, err := u.scaleKept(snapshot, live)
 			if err != nil {
@@ -323,6 +330,60 @@ func TestTheScaleIsKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestScalePath: the CustomResourceDefinition names the field, in the version of the parent. It is not read for kinds
+// of Kubernetes, nor for a revision that cannot hold the scale.
+func TestScalePath(t *testing.T) {
+	all, template := mustTarget(t, "spec"), mustTarget(t, "spec", "template")
+	gadget := schema.GroupVersionKind{Group: "rev.example.com", Version: "v1", Kind: "Gadget"}
+	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versions": []any{
+		map[string]any{"name": "v0"},
+		map[string]any{"name": "v1", "subresources": map[string]any{"scale": map[string]any{"specReplicasPath": ".spec.count"}}},
+	}}}}
+	crd.SetGroupVersionKind(definitions)
+	crd.SetName("gadgets.rev.example.com")
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, crd.GetName(), errors.New("no"))
+	for name, c := range map[string]struct {
+		kind   schema.GroupVersionKind
+		target *revision.Target
+		err    error
+		want   string
+	}{
+		"the one that is named":      {gadget, all, nil, "spec.count"},
+		"another version":            {gadget.GroupKind().WithVersion("v0"), all, nil, "spec.replicas"},
+		"only the template":          {gadget, template, forbidden, "spec.replicas"},
+		"a kind of Kubernetes":       {appsv1.SchemeGroupVersion.WithKind("DaemonSet"), all, forbidden, "spec.replicas"},
+		"a kind that is not known":   {schema.GroupVersionKind{Group: "x.example.com", Version: "v1", Kind: "X"}, all, forbidden, "spec.replicas"},
+		"no definition":              {gadget, all, apierrors.NewNotFound(schema.GroupResource{}, "x"), "spec.replicas"},
+		"no permission to read that": {gadget, all, forbidden, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mapper := meta.NewDefaultRESTMapper(nil)
+			mapper.Add(gadget, meta.RESTScopeNamespace)
+			mapper.Add(gadget.GroupKind().WithVersion("v0"), meta.RESTScopeNamespace)
+			get := func(ctx context.Context, inner client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if c.err != nil {
+					return c.err
+				}
+				return inner.Get(ctx, key, o, opts...)
+			}
+			server := fake.NewClientBuilder().WithRESTMapper(mapper).WithObjects(crd).WithInterceptorFuncs(interceptor.Funcs{Get: get}).Build()
+			got, err := New(server).scalePath(t.Context(), c.kind, c.target)
+			if (err != nil) != (c.want == "") || c.want != "" && got.String() != c.want || err != nil && !apierrors.IsForbidden(err) {
+				t.Errorf("%s, %v", got, err)
+			}
+		})
+	}
+}
+
+func mustTarget(t *testing.T, path ...string) *revision.Target {
+	t.Helper()
+	target, err := revision.FieldPaths(nil, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
 }
 
 // TestWhoTakesItBack: some tools leave no mark, but their name in managedFields.
