@@ -5,8 +5,9 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/cairn-dev/cairn/internal/readiness"
 )
 
 // This file parses conditions. Their messages contain a list of key=value, either alone or in brackets after a
@@ -16,7 +17,11 @@ import (
 // object and Status.Conditions of a Go type, whose elements may have any type with these fields.
 func stored(parent runtime.Object, kind string) metav1.Condition {
 	if u, ok := parent.(runtime.Unstructured); ok {
-		return storedUntyped(u.UnstructuredContent(), kind)
+		c := readiness.FindCondition(u.UnstructuredContent(), kind)
+		if c == nil {
+			return metav1.Condition{}
+		}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message}
 	}
 	status := field(reflect.ValueOf(parent), "Status")
 	conditions := field(status, "Conditions")
@@ -29,21 +34,6 @@ func stored(parent runtime.Object, kind string) metav1.Condition {
 			return metav1.Condition{
 				Type: kind, Status: metav1.ConditionStatus(text(c, "Status")), Reason: text(c, "Reason"), Message: text(c, "Message"),
 			}
-		}
-	}
-	return metav1.Condition{}
-}
-
-func storedUntyped(parent map[string]any, kind string) metav1.Condition {
-	list, _, _ := unstructured.NestedFieldNoCopy(parent, "status", "conditions")
-	items, _ := list.([]any)
-	for _, item := range items {
-		c, _ := item.(map[string]any)
-		if c["type"] == kind {
-			status, _ := c["status"].(string)
-			reason, _ := c["reason"].(string)
-			message, _ := c["message"].(string)
-			return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: message}
 		}
 	}
 	return metav1.Condition{}

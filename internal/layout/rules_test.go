@@ -27,7 +27,7 @@ var law = map[string][]string{
 	"api":       {},
 	"ownership": {"revision", "internal/anyobject"},
 	"history":   {"revision", "rollback", "ownership", "api", "internal/anyobject", "internal/bounded", "internal/podtemplate", "internal/readiness"},
-	"rollback":  {"rollout"},
+	"rollback":  {"rollout", "internal/readiness"},
 	"pass":      {"revision", "rollout", "rollback", "ownership", "history", "internal/anyobject"},
 	"builder": {
 		"revision", "rollout", "rollback", "ownership", "history", "pass", "internal/anyobject", "internal/readiness", "internal/schemas",
