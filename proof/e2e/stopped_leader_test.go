@@ -37,8 +37,8 @@ var written struct {
 }
 
 // note is told of every request that the API server answers. Leases are how managers find out who leads, and events
-// tell people of what was done before. A request of which a stopped process has sent only a part fails with 500 when the
-// process ends, and writes nothing.
+// tell people of what was done before. A request of which a stopped process has sent only a part fails with 500 when
+// the process ends, and writes nothing.
 func note(r sandbox.Request) {
 	switch {
 	case r.Verb == "get", r.Verb == "list", r.Verb == "watch", r.Resource == "", r.Resource == "leases", r.Resource == "events":

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/builder"
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // Setup adds the controller to a manager. It replaces one pod at a time.
@@ -97,11 +98,21 @@ func controller(pods builder.Rule) builder.Controller[*appsv1.StatefulSet] {
 		Limit:    func(set *appsv1.StatefulSet) int32 { return *set.Spec.RevisionHistoryLimit },
 		Labels:   func(set *appsv1.StatefulSet) map[string]string { return set.Spec.Selector.MatchLabels },
 		Status: func(set *appsv1.StatefulSet, s builder.Summary) {
+			conditions := pass.ConditionsOf(set.Status.Conditions, fields)
+			s.SetConditions(&conditions)
 			set.Status = appsv1.StatefulSetStatus{
+				Conditions:         pass.StoredConditions(conditions, fields),
 				ObservedGeneration: max(set.Status.ObservedGeneration, s.ObservedGeneration), UpdateRevision: s.UpdateRevision,
 				Replicas: s.Current, ReadyReplicas: s.Ready, AvailableReplicas: s.Available, UpdatedReplicas: s.Updated,
 			}
 		},
+	}
+}
+
+// fields are those of a condition of a StatefulSet.
+func fields(c *appsv1.StatefulSetCondition) pass.ConditionFields[appsv1.StatefulSetConditionType] {
+	return pass.ConditionFields[appsv1.StatefulSetConditionType]{
+		Type: &c.Type, Status: &c.Status, LastTransitionTime: &c.LastTransitionTime, Reason: &c.Reason, Message: &c.Message,
 	}
 }
 
