@@ -29,8 +29,10 @@ type Summary struct {
 	healthy func(conditions *[]metav1.Condition)
 }
 
-// SetConditions sets the conditions Updated, of a parent with a progress deadline Stalled and, if it ever was False,
-// HistoryHealthy in the status of a parent: see package pass.
+// SetConditions sets the conditions of a parent in its status: Updated, LastGood, Stalled if it has a progress
+// deadline, and HistoryHealthy if that was ever False. See packages pass and rollback. A lost child is recreated from
+// the revision that LastGood names. If an author does not store LastGood, it may be recreated from a revision that does
+// not start.
 func (s *Summary) SetConditions(conditions *[]metav1.Condition) {
 	s.rollout.Set(conditions)
 	if s.healthy != nil {

@@ -109,7 +109,7 @@ func controller(pods builder.Rule) builder.Controller[*appsv1.StatefulSet] {
 	}
 }
 
-// fields are those of a condition of a StatefulSet.
+// fields returns the fields of a condition of a StatefulSet.
 func fields(c *appsv1.StatefulSetCondition) pass.ConditionFields[appsv1.StatefulSetConditionType] {
 	return pass.ConditionFields[appsv1.StatefulSetConditionType]{
 		Type: &c.Type, Status: &c.Status, LastTransitionTime: &c.LastTransitionTime, Reason: &c.Reason, Message: &c.Message,
