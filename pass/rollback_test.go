@@ -230,6 +230,22 @@ func TestARollbackWithoutADeadline(t *testing.T) {
 	}
 }
 
+// TestARollbackIsNotUndone: a rollback that makes no progress is not rolled back to the good revision before.
+func TestARollbackIsNotUndone(t *testing.T) {
+	w, calls := undone(t, "undo", func(rollback.Failure) error { return nil })
+	w.at(60, "web-3", done, 3, 3, 3, 3)
+	w.at(61, "web-4", rolls, 1, 1, 1, 0)
+	w.at(121, "web-4", waits, 1, 1, 0, 0)
+	failed := len(*calls)
+	w.annotate(rollback.NoteAnnotation, `{"from":"web-4","to":"web-3","reason":"why"}`)
+	w.at(122, "web-3", rolls, 1, 1, 0, 0)
+	w.at(300, "web-3", waits, 1, 1, 0, 0)
+	w.says("Updated False ProgressDeadlineExceeded", "LastGood True AllAvailable: revision=web-3/uid-web-3 before=web-1/uid-web-1")
+	if failed != 1 || len(*calls) != 1 {
+		t.Errorf("%d calls, then %d", failed, len(*calls))
+	}
+}
+
 // TestOnceForAnEdit: not the way back, and not what somebody asks for again and again.
 func TestOnceForAnEdit(t *testing.T) {
 	w, calls := undone(t, "undo", func(rollback.Failure) error { return nil })
