@@ -111,16 +111,16 @@ func (r *reconciler[P]) olderOf(o *observed, recorded *pass.Recorded) *revision.
 	}
 	live := revision.NewInUse(o.alive()...)
 	known := rollback.GoodOf(o.parent)
-	completed := func(e *revision.Revision) bool { return known.Includes(e.UID) }
+	good := func(e *revision.Revision) bool { return known.Includes(e.UID) }
 	used := func(e *revision.Revision) bool { return live.Names(e.Hash) }
-	for _, good := range []func(*revision.Revision) bool{
-		func(e *revision.Revision) bool { return used(e) && completed(e) },
+	for _, wanted := range []func(*revision.Revision) bool{
+		func(e *revision.Revision) bool { return used(e) && good(e) },
 		used,
-		func(e *revision.Revision) bool { return completed(e) && !known.Includes(update) && !e.Unlabelled },
+		func(e *revision.Revision) bool { return good(e) && !known.Includes(update) && !e.Unlabelled },
 	} {
 		for i := len(recorded.Entries) - 1; i >= 0; i-- {
 			e := &recorded.Entries[i]
-			if e.UID != update && e.Snapshot != nil && !e.Deleting && !askedAgain(recorded, e) && good(e) {
+			if e.UID != update && e.Snapshot != nil && !e.Deleting && !askedAgain(recorded, e) && wanted(e) {
 				return e
 			}
 		}

@@ -293,12 +293,13 @@ func (r *rights) scales(g Grant) []rbacv1.PolicyRule {
 	}}
 }
 
-// everywhere returns the role of one subject for rules about cluster-scoped objects, and nothing for no rules.
+// everywhere returns a ClusterRole and its binding to one subject, also for a grant in one namespace. It returns
+// nothing if there are no rules.
 func everywhere(name string, rules []rbacv1.PolicyRule, to rbacv1.Subject) []runtime.Object {
 	if len(rules) == 0 {
 		return nil
 	}
-	return []runtime.Object{clusterRole(name+":definitions", rules), clusterRoleBinding(name+":definitions", to)}
+	return granted(name+":definitions", "", rules, nil, to)
 }
 
 // granted are the roles of one subject: everywhere, or in one namespace; and those for what hooks refer to, by the

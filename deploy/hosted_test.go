@@ -464,6 +464,17 @@ Role hooks/cairn-composite:cats:credentials for team/runner
 	on := func(verbs string) string {
 		return "impersonate-on:serviceaccount:" + strings.ReplaceAll(verbs, " ", " impersonate-on:serviceaccount:")
 	}
+	behalf := `
+  cats/status.ctl.example.com ` + on("patch") + `
+  cats/finalizers.ctl.example.com ` + on("update") + `
+  controllerrevisions.metacontroller.k8s.io ` + on("get list watch create patch delete") + `
+  rolebindings.rbac.authorization.k8s.io ` + on("get list watch create patch delete") + `
+Role hooks/cairn-composite:cats:impersonate:credentials
+  secrets ` + on("list watch") + ` [pair]
+Role team/cairn-composite:cats:impersonate:as
+  serviceaccounts.authentication.k8s.io impersonate:serviceaccount [runner]
+ClusterRole cairn-composite:cats:impersonate:as
+  selfsubjectaccessreviews.authorization.k8s.io ` + on("create")
 	grant := Grant{
 		Allow: rbac("rolebindings"), Bind: []RoleRef{{"clusterroles", "view"}}, Secrets: []types.NamespacedName{{Namespace: "hooks", Name: "pair"}},
 	}
@@ -486,17 +497,7 @@ Role team/cairn-composite:cats:impersonate
   serviceaccounts impersonate [runner]`},
 		"what is granted here": {cats, constrained, account + `
 ClusterRole cairn-composite:cats:impersonate
-  cats.ctl.example.com ` + on("get list watch") + `
-  cats/status.ctl.example.com ` + on("patch") + `
-  cats/finalizers.ctl.example.com ` + on("update") + `
-  controllerrevisions.metacontroller.k8s.io ` + on("get list watch create patch delete") + `
-  rolebindings.rbac.authorization.k8s.io ` + on("get list watch create patch delete") + `
-Role hooks/cairn-composite:cats:impersonate:credentials
-  secrets ` + on("list watch") + ` [pair]
-Role team/cairn-composite:cats:impersonate:as
-  serviceaccounts.authentication.k8s.io impersonate:serviceaccount [runner]
-ClusterRole cairn-composite:cats:impersonate:as
-  selfsubjectaccessreviews.authorization.k8s.io ` + on("create")},
+  cats.ctl.example.com ` + on("get list watch") + behalf},
 		"what a rollback reads, which is in no namespace": {cats, undo, `
 ServiceAccount team/runner
 Role shop/cairn-composite:cats for team/runner
@@ -511,17 +512,7 @@ Role hooks/cairn-composite:cats:credentials for team/runner
 ClusterRole cairn-composite:cats:definitions for team/runner
   customresourcedefinitions.apiextensions.k8s.io get [cats.ctl.example.com]
 Role shop/cairn-composite:cats:impersonate
-  cats.ctl.example.com ` + on("get list watch patch") + `
-  cats/status.ctl.example.com ` + on("patch") + `
-  cats/finalizers.ctl.example.com ` + on("update") + `
-  controllerrevisions.metacontroller.k8s.io ` + on("get list watch create patch delete") + `
-  rolebindings.rbac.authorization.k8s.io ` + on("get list watch create patch delete") + `
-Role hooks/cairn-composite:cats:impersonate:credentials
-  secrets ` + on("list watch") + ` [pair]
-Role team/cairn-composite:cats:impersonate:as
-  serviceaccounts.authentication.k8s.io impersonate:serviceaccount [runner]
-ClusterRole cairn-composite:cats:impersonate:as
-  selfsubjectaccessreviews.authorization.k8s.io ` + on("create") + `
+  cats.ctl.example.com ` + on("get list watch patch") + behalf + `
   customresourcedefinitions.apiextensions.k8s.io ` + on("get") + ` [cats.ctl.example.com]`},
 		// The manager writes the revisions of what is recorded, so that they are the policies' to protect.
 		"of a policy": {policy, Grant{Namespace: "shop"}, `

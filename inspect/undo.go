@@ -120,7 +120,7 @@ func (i *Inspector) plan(
 		if r.Lost != nil {
 			return nil, r.Lost
 		}
-		r.scale, r.scaleErr = i.scalePath(ctx, r.GroupVersionKind, r.Target) // a user sees the diff
+		r.scale, r.scaleErr = i.scalePath(ctx, r.GroupVersionKind, r.Target) // the error stops a rollback only
 		u, err := r.plan(ctx, find, eligible)
 		if err == nil {
 			u.Warnings = append(u.Warnings, i.autoscalers(ctx, u)...)

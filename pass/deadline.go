@@ -78,9 +78,10 @@ func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 		m.progress = rollback.ProgressOf(p.Parent)
 	}
 	if deadline > 0 || m.progress != nil {
-		out.Updated, out.Stalled = p.noteProgress(r, cmp.Or(deadline, never), good)
+		out.Updated, out.Stalled = p.noteProgress(r, cmp.Or(deadline, unlimited), good)
 	}
-	if deadline == 0 && m.progress.LastRollback(rollback.NoteOf(p.Parent)) == nil { // a rollback is reported without a deadline too
+	// A rollback is reported until the next edit, also if the deadline was removed.
+	if deadline == 0 && m.progress.LastRollback(rollback.NoteOf(p.Parent)) == nil {
 		m.progress, out.Stalled = nil, nil
 	}
 	if err != nil {
@@ -102,8 +103,8 @@ func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 	return out
 }
 
-// never is a deadline that does not end.
-const never = time.Duration(math.MaxInt64)
+// unlimited is a deadline that no rollout exceeds.
+const unlimited = time.Duration(math.MaxInt64)
 
 // noteProgress records the progress of a rollout that has a deadline. It returns the conditions [Updated] and
 // [rollback.Stalled]; the latter is nil if the progress is not known. good is parsed from the status.

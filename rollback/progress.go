@@ -186,12 +186,13 @@ func (is *Progress) noteRollback(was *Progress, note *Note) {
 	}
 }
 
-// RolledBack records that this process has rolled the parent back from is.Revision to the revision named to. Admission
-// may have removed the note of that.
+// RolledBack records that this process has rolled the parent back from is.Revision to the revision named to, because
+// admission may have removed the note.
 func (is *Progress) RolledBack(to string) { is.Undone, is.to = is.Revision, to }
 
 // LastRollback returns the record of the last automatic rollback if the parent has not been edited since, and nil
-// otherwise. note is the parent's. If admission has removed it, only the names of the two revisions are known.
+// otherwise. note is the note of the parent. If admission has removed it, only the names of the two revisions are
+// known.
 func (is *Progress) LastRollback(note *Note) *Note {
 	switch {
 	case is == nil || !is.Back:
@@ -211,9 +212,10 @@ func wholeSecond(t time.Time) time.Time {
 // Condition returns the condition [Stalled]. note is as in [Seen]; at is its transition time.
 func (is *Progress) Condition(note *Note, at metav1.Time) metav1.Condition {
 	c := metav1.Condition{Type: Stalled, Status: metav1.ConditionFalse, Reason: is.phase, LastTransitionTime: at}
+	last := is.LastRollback(note)
 	switch {
-	case is.LastRollback(note) != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, RolledBack, cut(is.LastRollback(note).String())
+	case last != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, RolledBack, cut(last.String())
 		if !is.Unnoted {
 			c.Message += "; to acknowledge it, remove annotation " + NoteAnnotation
 		}

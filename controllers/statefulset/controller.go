@@ -69,7 +69,7 @@ func (r *Reconciler) row(ctx context.Context, p *pass.Pass, o *observed) pass.Ro
 			}
 			f.hold, f.altered = recorded.Update == nil, altered
 			plan, err := makePlan(f)
-			if err == nil && len(plan.guarded) > 0 && plan.Writes() { // the cache may only not have the current revision yet
+			if err == nil && len(plan.guarded) > 0 && plan.Writes() { // the cache may not have the current revision yet
 				err = recorded.Complete(ctx, p, r.log, pass.Live(o.children, f.current.name))
 			}
 			return plan, err
