@@ -3,6 +3,7 @@ package builder
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,6 +84,8 @@ func (r *reconciler[P]) sort(o *observed, parent P, f *facts, update, older []wa
 	for _, p := range order {
 		f.places = append(f.places, *p)
 	}
+	f.unproven = slices.ContainsFunc(r.kinds, func(k childKind) bool { return k.checked }) &&
+		!slices.ContainsFunc(f.places, func(p place) bool { return r.kinds[p.rule].checked })
 }
 
 // paused adds for how long a child that has failed stays: the next one there comes from update.

@@ -186,6 +186,25 @@ func TestTwoKindsWithOneName(t *testing.T) {
 	}
 }
 
+// Places that are never checked show nothing while there is no place of a kind that is.
+func TestUnproven(t *testing.T) {
+	for _, c := range []struct {
+		owns  []Rule
+		wants []client.Object
+		want  bool
+	}{
+		{[]Rule{Rolled(&corev1.Pod{}, nil), Rolled(&corev1.Service{}, nil)}, []client.Object{named("web-0"), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, false},
+		{[]Rule{Rolled(&corev1.Pod{}, nil), Rolled(&corev1.Service{}, nil)}, []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, true},
+		{[]Rule{Rolled(&corev1.Service{}, nil)}, []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, false},
+	} {
+		author := sound()
+		author.Owns, author.Children = c.owns, func(*appsv1.ReplicaSet) ([]client.Object, error) { return c.wants, nil }
+		if f := placed(t, reconcilerOf(t, author), nil); f.unproven != c.want {
+			t.Errorf("%v: %t", c.wants, f.unproven)
+		}
+	}
+}
+
 // An orphan is adopted at a place that is wanted, and only if it was at that place before it was one.
 func TestOrphansOfPlaces(t *testing.T) {
 	r := byRevision(t, Strategy{}, "web-0")

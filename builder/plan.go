@@ -25,6 +25,8 @@ type facts struct {
 	strategy      Strategy
 	// minReady is how long children have to be ready until they are available, of all kinds the longest.
 	minReady time.Duration
+	// unproven is as in [pass.Rollout].
+	unproven bool
 	// applied are the children that belong to no revision, in the same order.
 	applied []application
 	// altered reports whether admission altered a child, which is not replaced then. Nil means no.

@@ -120,7 +120,7 @@ func (rep report) complete() bool {
 func (rep report) rollout(now time.Time) pass.Rollout {
 	return pass.Report{
 		Recorded: rep.recorded, Plan: &rep.plan.rollout, Failed: rep.failed, Child: "child", Children: "children",
-		Blocked: rep.plan.blocker, OnDelete: rep.strategy.OnDelete, Paused: rep.strategy.Paused,
+		Blocked: rep.plan.blocker, OnDelete: rep.strategy.OnDelete, Paused: rep.strategy.Paused, Unproven: rep.plan.from.unproven,
 		Deadline: rep.strategy.ProgressDeadline, MinReady: rep.plan.from.minReady, Blocker: func() string { return rep.plan.blocker },
 	}.Rollout(now)
 }

@@ -16,9 +16,11 @@ import (
 
 // Rule is one kind of children. [Rolled] and [Applied] make one.
 type Rule struct {
-	kind     client.Object
-	applied  bool
-	named    bool
+	kind    client.Object
+	applied bool
+	named   bool
+	// checked is true if the availability of a child shows whether its revision works.
+	checked  bool
 	minReady func(parent client.Object) time.Duration
 	ready    func(child client.Object) (since time.Time, why string)
 }
@@ -32,9 +34,10 @@ type Rule struct {
 func Rolled[C client.Object](kind C, ready func(child C) (since time.Time, why string)) Rule {
 	r := Rule{kind: kind, ready: created}
 	if _, pod := client.Object(kind).(*corev1.Pod); pod {
-		r.ready = podReady
+		r.ready, r.checked = podReady, true
 	}
 	if ready != nil {
+		r.checked = true
 		r.ready = func(child client.Object) (time.Time, string) {
 			return ready(child.DeepCopyObject().(C))
 		}

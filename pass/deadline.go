@@ -27,6 +27,9 @@ type Rollout struct {
 	Updated metav1.Condition
 	// Paused means that no child is replaced; OnDelete, only when a user deletes it.
 	Paused, OnDelete bool
+	// Unproven means that the controller checks children of some kinds, and desires none of them: only a ConfigMap, for
+	// example, because the parent is scaled to zero. That counts as no desired children.
+	Unproven bool
 	// Deadline is the progress deadline of a parent without [rollback.ProgressDeadlineAnnotation]. Zero means
 	// [Config.ProgressDeadline].
 	Deadline time.Duration
@@ -94,13 +97,21 @@ func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 			p.Warn(nil, rollback.InvalidProgressDeadline, "Roll", "%v", err)
 		}
 	}
-	if r.Plan != nil {
+	if plan := r.evidence(); plan != nil {
 		complete := r.Updated.Status == metav1.ConditionTrue && (m.progress == nil || m.progress.Complete())
-		good = good.Observed(r.Revision, complete, r.Plan.Available, r.Plan.Total, p.Now())
+		good = good.Observed(r.Revision, complete, plan.Available, plan.Total, p.Now())
 		p.measure(*r.Plan, r.Updated, m.progress != nil && m.progress.Failed != "")
 	}
 	p.good, out.Good = &good, good.Condition(now)
 	return out
+}
+
+// evidence returns the counts that can show whether the revision works, nil if nothing could be planned.
+func (r Rollout) evidence() *rollout.Plan {
+	if r.Plan != nil && r.Unproven {
+		return &rollout.Plan{}
+	}
+	return r.Plan
 }
 
 // unlimited is a deadline that no rollout exceeds.
@@ -115,8 +126,8 @@ func (p *Pass) noteProgress(r Rollout, deadline time.Duration, good rollback.Goo
 		Updated:  updated.Status == metav1.ConditionTrue, Paused: r.Paused, OnDelete: r.OnDelete,
 		Note: rollback.NoteOf(p.Parent), Now: p.Now(), Deadline: deadline,
 	}
-	if r.Plan != nil {
-		seen.Plan, seen.Held = *r.Plan, stateOf(false, *r.Plan, updated) == held
+	if plan := r.evidence(); plan != nil {
+		seen.Plan, seen.Held = *plan, stateOf(false, *r.Plan, updated) == held
 		m.progress = seen.Next(m.progress)
 	}
 	is := m.progress

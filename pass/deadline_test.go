@@ -351,3 +351,24 @@ func TestWhatIsNotOurs(t *testing.T) {
 		t.Errorf("%+v", conditions)
 	}
 }
+
+// TestUnproven: a rollout of which no child is checked is not good, and does not fail: a ConfigMap alone shows nothing.
+func TestUnproven(t *testing.T) {
+	w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "10s"})
+	w.r.Unproven = true
+	w.at(0, "a", "OnLatestRevision", 3, 3, 3, 3)
+	w.at(20, "a", "OnLatestRevision", 3, 3, 3, 3)
+	if got := w.stored(); strings.Contains(got, rollback.LastGood) {
+		t.Error(got)
+	}
+	w.at(30, "b", "RolloutFailing", 2, 2, 2, 2)
+	w.at(60, "b", "RolloutFailing", 2, 2, 2, 2)
+	if got := w.stored(); strings.Contains(got, rollback.ProgressDeadlineExceeded) {
+		t.Error(got)
+	}
+	w.r.Unproven = false
+	w.at(70, "b", "OnLatestRevision", 3, 3, 3, 3)
+	if got := w.stored(); !strings.Contains(got, "LastGood True AllAvailable: revision=b/uid-b") {
+		t.Error(got)
+	}
+}

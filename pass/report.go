@@ -36,7 +36,8 @@ type Report struct {
 	// OnDelete is true if only users delete old children, Paused if nothing replaces them now.
 	OnDelete, Paused bool
 
-	// Deadline, MinReady and Blocker are as in [Rollout].
+	// Unproven, Deadline, MinReady and Blocker are as in [Rollout].
+	Unproven           bool
 	Deadline, MinReady time.Duration
 	Blocker            func() string
 }
@@ -58,7 +59,7 @@ func (r Report) Rollout(now time.Time) Rollout {
 	}
 	return Rollout{
 		Plan: r.Plan, Revision: r.Recorded.updateRevision(), Updated: c, Paused: r.Paused, OnDelete: r.OnDelete,
-		Deadline: r.Deadline, MinReady: r.MinReady, Blocker: r.Blocker,
+		Unproven: r.Unproven, Deadline: r.Deadline, MinReady: r.MinReady, Blocker: r.Blocker,
 	}
 }
 

@@ -33,7 +33,9 @@ type plan struct {
 	// available, and keeping those that partition, paused or OnDelete keep at something else. done is how far the rollout
 	// is.
 	total, updated, serving, keeping int
-	done                             rollout.Progress
+	// unproven is as in [pass.Rollout].
+	unproven bool
+	done     rollout.Progress
 	// compareErrs says which children could not be compared, and why. They stay as they are.
 	compareErrs []error
 	// again is when to requeue even if no event comes; zero means never.

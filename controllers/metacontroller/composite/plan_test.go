@@ -6,10 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
 	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
+	"github.com/cairn-dev/cairn/history/metacontroller"
 	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/rollout"
 )
@@ -48,6 +51,29 @@ func TestSeveralMoveInOnePassWhenTheBudgetAllows(t *testing.T) {
 		w.are("bbbbbbbbbb")
 		if w.low != 10-want {
 			t.Errorf("with maxUnavailable %s only %d served at a time", value, w.low)
+		}
+	}
+}
+
+// A ConfigMap that is not checked shows nothing while no pod is wanted.
+func TestUnproven(t *testing.T) {
+	configMaps := schema.GroupKind{Kind: "ConfigMap"}
+	for _, c := range []struct {
+		pods    int
+		checked bool
+		want    bool
+	}{{1, true, false}, {0, true, true}, {0, false, false}} {
+		w := newWorld(t, strategy{method: v1alpha1.ChildUpdateRollingRecreate}, c.pods)
+		f := w.facts()
+		if !c.checked {
+			delete(f.strategies, podKind)
+		}
+		f.strategies[configMaps] = strategy{method: v1alpha1.ChildUpdateInPlace}
+		config, answer := metacontroller.Child{GroupKind: configMaps, Name: "config"}, f.answers[f.newest]
+		answer.order, answer.objects[config] = append(answer.order, config), &unstructured.Unstructured{Object: map[string]any{}}
+		f.answers[f.newest] = answer
+		if p, err := makePlan(f); err != nil || p.unproven != c.want || p.total != c.pods+1 {
+			t.Errorf("%+v: unproven %t of %d, %v", c, p.unproven, p.total, err)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func makePlan(f facts) (*plan, error) {
 			p.sets.add(key, s)
 		}
 	}
-	p.guarded = p.sets.guarded()
+	p.guarded, p.unproven = p.sets.guarded(), p.provesNothing()
 	for _, key := range p.newestAnswer().order {
 		p.total++
 		if p.strategies[key.GroupKind].method.Rolling() {
@@ -73,6 +73,13 @@ func makePlan(f facts) (*plan, error) {
 		return nil, err
 	}
 	return p.plan, nil
+}
+
+// provesNothing reports whether children of some kinds are checked, and none of these is wanted.
+func (p *planner) provesNothing() bool {
+	checked := func(s strategy) bool { return len(s.ready.Checks) > 0 }
+	return slices.ContainsFunc(slices.Collect(maps.Values(p.strategies)), checked) &&
+		!slices.ContainsFunc(p.newestAnswer().order, func(key metacontroller.Child) bool { return checked(p.strategies[key.GroupKind]) })
 }
 
 func (p *planner) newestAnswer() wanted { return p.answers[p.newest] }

@@ -99,6 +99,7 @@ func (r *reporter) note(o *gathered, d *decision, status, reason, message string
 		roll.MinReady = max(roll.MinReady, s.ready.MinReady)
 	}
 	if d != nil {
+		roll.Unproven = d.plan.unproven
 		roll.Revision, roll.Blocker = o.log.newestRevision(), func() string { return d.blocker(o) }
 		roll.Plan = &rollout.Plan{
 			Total: d.plan.total, Updated: d.plan.updated, Available: d.plan.serving, Held: d.plan.keeping, Done: d.plan.done,
