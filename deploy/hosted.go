@@ -315,20 +315,24 @@ func granted(name, namespace string, rules []rbacv1.PolicyRule, by map[string][]
 	return out
 }
 
-// impersonation lets the manager act as the account: for all that it may, or for these rules and no others. Reviews are
-// how the manager finds out what it may do.
+// impersonation lets the manager look the account up and act as it: with all its rights, or with these rules and no
+// others. Reviews are how the manager finds out what it may do.
 func (r *rights) impersonation(
 	name string, g Grant, rules []rbacv1.PolicyRule, credentials map[string][]rbacv1.PolicyRule,
 ) []runtime.Object {
 	name += ":impersonate"
-	rule := rbacv1.PolicyRule{
-		APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{r.account.Name}, Verbs: []string{"impersonate"},
+	rule := func(group string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{r.account.Name}, Verbs: verbs,
+		}
 	}
+	look := rule("", toWatch...)
 	if !g.Constrained {
 		in := r.account.Namespace
-		return []runtime.Object{role(name, in, []rbacv1.PolicyRule{rule}), roleBinding(name, in, manager())}
+		rules := []rbacv1.PolicyRule{look, rule("", "impersonate")}
+		return []runtime.Object{role(name, in, rules), roleBinding(name, in, manager())}
 	}
-	rule.APIGroups, rule.Verbs = []string{authenticationv1.GroupName}, []string{"impersonate:serviceaccount"}
+	as := rule(authenticationv1.GroupName, "impersonate:serviceaccount")
 	for namespace := range credentials {
 		credentials[namespace] = onBehalf(credentials[namespace])
 	}
@@ -338,7 +342,7 @@ func (r *rights) impersonation(
 	review := onBehalf(append([]rbacv1.PolicyRule{{
 		APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"selfsubjectaccessreviews"}, Verbs: []string{"create"},
 	}}, r.scales(g)...))
-	return append(out, role(name, in, []rbacv1.PolicyRule{rule}), roleBinding(name, in, manager()),
+	return append(out, role(name, in, []rbacv1.PolicyRule{look, as}), roleBinding(name, in, manager()),
 		clusterRole(name, review), clusterRoleBinding(name, manager()))
 }
 

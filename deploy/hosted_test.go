@@ -472,6 +472,7 @@ Role hooks/cairn-composite:cats:credentials for team/runner
 Role hooks/cairn-composite:cats:impersonate:credentials
   secrets ` + on("list watch") + ` [pair]
 Role team/cairn-composite:cats:impersonate:as
+  serviceaccounts list watch [runner]
   serviceaccounts.authentication.k8s.io impersonate:serviceaccount [runner]
 ClusterRole cairn-composite:cats:impersonate:as
   selfsubjectaccessreviews.authorization.k8s.io ` + on("create")
@@ -494,6 +495,7 @@ spec: {resource: {apiVersion: v1, resource: configmaps}}`
 	}{
 		"all that the account may": {cats, grant, account + `
 Role team/cairn-composite:cats:impersonate
+  serviceaccounts list watch [runner]
   serviceaccounts impersonate [runner]`},
 		"what is granted here": {cats, constrained, account + `
 ClusterRole cairn-composite:cats:impersonate
@@ -520,6 +522,7 @@ ServiceAccount team/runner
 Role shop/cairn-recorder:maps for team/runner
   configmaps get list watch
 Role team/cairn-recorder:maps:impersonate
+  serviceaccounts list watch [runner]
   serviceaccounts impersonate [runner]
 Role shop/cairn-recorder:maps:revisions
   configmaps/finalizers update`},

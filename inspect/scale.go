@@ -43,7 +43,7 @@ func (i *Inspector) scalePath(ctx context.Context, of schema.GroupVersionKind, t
 	case apierrors.IsNotFound(err): // an aggregated API server has the kind
 		return replicas, nil
 	case err != nil:
-		return nil, fmt.Errorf("find the field that holds the scale: %w", err)
+		return nil, fmt.Errorf("find the field that holds the scale (cairn roles --allow=undo grants that): %w", err)
 	}
 	return scaleIn(crd, of.Version), nil
 }

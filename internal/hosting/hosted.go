@@ -51,8 +51,9 @@ type hosted[T client.Object] struct {
 	since time.Time
 	err   error
 	delay time.Duration
-	// sources are what it watches.
+	// sources are its watches, denials its passes that lack a permission.
 	sources *sources
+	denials *denials
 	// cancel ends it. stopping is set once cancel was called, lost if a kind that cannot be watched was the reason.
 	cancel   context.CancelFunc
 	stopping bool
@@ -66,7 +67,8 @@ type hosted[T client.Object] struct {
 type state struct {
 	phase phase
 	since time.Time
-	// err is why it ended last time, waiting what it is waiting for while it starts.
+	// err is why it ended last time or, while it runs, the permission that it lacks. waiting is set while it waits for a
+	// resource to start.
 	err, waiting error
 	delay        time.Duration
 }
@@ -77,6 +79,9 @@ func (h *hosted[T]) state() state {
 	s := state{phase: h.phase, since: h.since, err: h.err, delay: h.delay}
 	if h.phase == starting && h.sources != nil {
 		s.waiting = h.sources.waiting()
+	}
+	if h.phase == running {
+		s.err = h.denials.reported()
 	}
 	return s
 }
@@ -112,7 +117,7 @@ func (h *hosted[T]) launch(o T) {
 		}
 		h.phase, h.since, h.err = ended, s.Clock.Now(), err
 		h.mu.Unlock()
-		s.queue.Add(reconcile.Request{NamespacedName: h.key})
+		h.look()
 	})
 }
 
@@ -151,8 +156,11 @@ func (h *hosted[T]) up() {
 	h.phase, h.since = running, s.Clock.Now()
 	h.mu.Unlock()
 	s.eventf(h.object, corev1.EventTypeNormal, "Started", "Started %s: %s", s.Noun, h.key.Name)
-	s.queue.Add(reconcile.Request{NamespacedName: h.key})
+	h.look()
 }
+
+// look has the supervisor look at it again.
+func (h *hosted[T]) look() { h.supervisor.queue.Add(reconcile.Request{NamespacedName: h.key}) }
 
 // run builds the controller and runs it until ctx ends.
 func (h *hosted[T]) run(ctx context.Context) error {
@@ -167,7 +175,9 @@ func (h *hosted[T]) run(ctx context.Context) error {
 		defer built.Close()
 	}
 	watched := &sources{all: built.Sources, up: h.up}
-	h.watches(watched)
+	denied := &denials{Reconciler: built.Reconciler, of: map[reconcile.Request]error{}, changed: h.look}
+	built.Reconciler = denied
+	h.built(watched, denied)
 	c, err := s.Host.running(name, built, watched, s.log)
 	if err != nil {
 		return err
@@ -206,11 +216,11 @@ func (h *Host) running(name string, built *Controller, watched *sources, l logr.
 	return c, c.Watch(watched)
 }
 
-// watches sets what it is waiting for, while it starts.
-func (h *hosted[T]) watches(s *sources) {
+// built sets its watches and its denials.
+func (h *hosted[T]) built(s *sources, d *denials) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sources = s
+	h.sources, h.denials = s, d
 }
 
 // sources are several sources as one. controller-runtime starts each source in a goroutine of its own, where a panic

@@ -56,7 +56,7 @@ func (s *supervisor[T]) report(ctx context.Context, h *hosted[T], o T, now state
 		return nil // the cache has not seen it, or the API server does not keep it (Metacontroller's CRDs)
 	}
 	was := h.told.condition
-	if now.err != nil && now.phase != running && (was.Reason != want.Reason || was.Message != want.Message) {
+	if now.err != nil && (was.Reason != want.Reason || was.Message != want.Message) {
 		s.failed(h.object, now.err)
 	}
 	conditions := append([]metav1.Condition(nil), status.Conditions...)
@@ -94,7 +94,7 @@ func (s *supervisor[T]) write(ctx context.Context, o T, conditions []metav1.Cond
 func (s *supervisor[T]) condition(now state) metav1.Condition {
 	c := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
 	switch {
-	case now.phase == running:
+	case now.phase == running && now.err == nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, Running, fmt.Sprintf("the %s runs", s.Noun)
 	case now.err != nil: // and while it is tried again
 		c.Reason, c.Message = reason(now.err), now.err.Error()

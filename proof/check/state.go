@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -214,10 +215,19 @@ func controllerOf(o client.Object) *metav1.OwnerReference {
 	return metav1.GetControllerOfNoCopy(o)
 }
 
-// ownerUID returns the UID in the ControllerRef, "" if there is none.
+// Unserved is a group that no API server serves. A ControllerRef to it names no parent, even with the UID of one.
+const Unserved = "unserved.example.com"
+
+// ownerUID returns the UID in the ControllerRef, "" if there is none, and a UID that no object has if its group is
+// [Unserved].
 func ownerUID(o client.Object) types.UID {
-	if ref := controllerOf(o); ref != nil {
+	ref := controllerOf(o)
+	switch {
+	case ref == nil:
+		return ""
+	case strings.HasPrefix(ref.APIVersion, Unserved+"/"):
+		return "forged/" + ref.UID
+	default:
 		return ref.UID
 	}
-	return ""
 }

@@ -9,8 +9,11 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cairn-dev/cairn/proof/check"
 )
 
 // This file is somebody who goes for revisions, at any moment: those that children belong to which are held back, or
@@ -72,10 +75,17 @@ func (w *world) spoil(k Kind, parent, revision client.Object) {
 		w.person("double a revision", manifest(out))
 	default:
 		out.SetName(w.neverNamed(k, fmt.Sprintf("%s-planted-%d", parent.GetName(), chance.IntN(3))))
-		out.SetOwnerReferences(nil)
+		out.SetOwnerReferences(pick[[]metav1.OwnerReference](chance, nil, forged(parent)))
 		number(out, pick[int64](chance, math.MaxInt64, math.MaxInt64-1, 1, 7))
 		w.person("plant a revision", manifest(out))
 	}
+}
+
+// forged is an owner reference that has the UID of a parent and another kind.
+func forged(parent client.Object) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{
+		APIVersion: check.Unserved + "/v1", Kind: "Parent", Name: parent.GetName(), UID: parent.GetUID(), Controller: new(true),
+	}}
 }
 
 // foreign puts into a copy of a revision what nobody has asked for: another image. The hash is another one, or is

@@ -222,8 +222,12 @@ func show(e *env.Env, o *unstructured.Unstructured, beside []*unstructured.Unstr
 	}
 	const header = "---\n# What cairn's manager may do for %s %s%s, made by \"cairn roles\".\n"
 	as := ""
-	if account := o.GetAnnotations()[v1alpha1.ServiceAccountAnnotation]; account != "" {
-		as = ", as ServiceAccount " + account
+	if account, err := v1alpha1.ServiceAccountOf(o); err == nil && account.Name != "" {
+		as = ", as ServiceAccount " + account.String()
+		if grant.Namespace == "" && account.Namespace != deploy.Namespace {
+			e.Warn(fmt.Sprintf("ServiceAccount %s gets these rights in all namespaces, and with it everyone who may create pods in namespace %s or "+
+				"impersonate its ServiceAccounts, as the ClusterRole edit allows.", account, account.Namespace))
+		}
 	}
 	_, err = fmt.Fprintf(e.Out, header+"%s", o.GetKind(), o.GetName(), as, deploy.YAML(roles))
 	return err

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/cairn-dev/cairn/pass"
 )
 
 // This file says how a hook can fail. A failure never stands for "no children": the caller changes no child.
@@ -115,14 +117,7 @@ func (e ChildrenError) Error() string {
 }
 
 // short quotes text of a hook, and cuts it to what fits into a line of a condition or an event.
-func short(s string) string { return fmt.Sprintf("%q", cut(s, 100)) }
+func short(s string) string { return fmt.Sprintf("%q", pass.Cut(s, 100)) }
 
 // brief is the text of an error that repeats what a hook sent, cut.
-func brief(err error) string { return cut(err.Error(), 200) }
-
-func cut(s string, room int) string {
-	if len(s) <= room {
-		return s
-	}
-	return strings.ToValidUTF8(s[:room], "") + "…"
-}
+func brief(err error) string { return pass.Cut(err.Error(), 200) }

@@ -16,15 +16,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// This file reads the Secrets and ConfigMaps that hooks refer to. Each is watched by its name: a rotated one is used by
-// the next call, no other Secret is ever held in memory, and a role can name with resourceNames which ones the manager
-// may see.
+// This file reads the Secrets and ConfigMaps that hooks refer to, and the ServiceAccounts that controllers name. Each
+// is watched by its name, so that the next call uses a rotated one. No other Secret is ever held in memory, and a role
+// can name with resourceNames which ones the manager may see.
 
 // idle is for how long an object is watched after it was asked for last.
 const idle = 10 * time.Minute
 
-// WatchedSecrets reads Secrets and ConfigMaps by name from caches of one object each. It needs the right to get, list
-// and watch those objects. It is safe for concurrent use. Make one with [NewWatchedSecrets].
+// WatchedSecrets reads Secrets, ConfigMaps and ServiceAccounts by name from caches of one object each. It needs the
+// right to get, list and watch those objects. It is safe for concurrent use. Make one with [NewWatchedSecrets].
 type WatchedSecrets struct {
 	client kubernetes.Interface
 	clock  clock.Clock
@@ -76,6 +76,14 @@ func (s *WatchedSecrets) ConfigMap(ctx context.Context, key types.NamespacedName
 	api := s.client.CoreV1().ConfigMaps(key.Namespace)
 	return readWatched[*corev1.ConfigMap](ctx, s, reference{key, "configmaps"}, func() *single {
 		return newSingle(s.client, &corev1.ConfigMap{}, key.Name, calls[*corev1.ConfigMapList]{api.List, api.Watch})
+	})
+}
+
+// ServiceAccount is as [WatchedSecrets.Secret].
+func (s *WatchedSecrets) ServiceAccount(ctx context.Context, key types.NamespacedName) (*corev1.ServiceAccount, error) {
+	api := s.client.CoreV1().ServiceAccounts(key.Namespace)
+	return readWatched[*corev1.ServiceAccount](ctx, s, reference{key, "serviceaccounts"}, func() *single {
+		return newSingle(s.client, &corev1.ServiceAccount{}, key.Name, calls[*corev1.ServiceAccountList]{api.List, api.Watch})
 	})
 }
 

@@ -1,13 +1,19 @@
 package host
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -30,7 +36,9 @@ const (
 	InvalidServiceAccount = "InvalidServiceAccount"
 	// NoServiceAccount: it names none, and only those that do are run.
 	NoServiceAccount = "NoServiceAccount"
-	// ImpersonationForbidden: the manager may not act as that account.
+	// ServiceAccountNotFound: there is no such account.
+	ServiceAccountNotFound = "ServiceAccountNotFound"
+	// ImpersonationForbidden: the manager may not act as that account, or not find out whether it exists.
 	ImpersonationForbidden = "ImpersonationForbidden"
 )
 
@@ -71,6 +79,8 @@ func (e *Environment) ServerFor(ctx context.Context, o client.Object) (*watching
 type accounts struct {
 	config    *rest.Config
 	namespace string
+	// watched looks accounts up as the manager.
+	watched *hook.WatchedSecrets
 	// life is that of the manager.
 	life context.Context //nolint:containedctx // a cache outlives the build that starts it
 
@@ -101,6 +111,9 @@ func (a *accounts) use(ctx context.Context, shared *Environment, name types.Name
 	of.users++
 	a.mu.Unlock()
 	context.AfterFunc(ctx, func() { a.release(name, of) })
+	if err := a.exists(ctx, name); err != nil {
+		return nil, err
+	}
 	// What is asked does not matter: whether it may be asked does.
 	_, err := of.env.Authority.Allowed(ctx, "get", schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, name.Namespace)
 	if apierrors.IsForbidden(err) {
@@ -111,6 +124,59 @@ func (a *accounts) use(ctx context.Context, shared *Environment, name types.Name
 		return nil, fmt.Errorf("act as ServiceAccount %s: %w", name, err)
 	}
 	return of.env, nil
+}
+
+// exists returns a [*hosting.Error] if an account does not exist, or if the manager may not find that out. Any other
+// error means that it is not known.
+func (a *accounts) exists(ctx context.Context, name types.NamespacedName) error {
+	_, err := a.watched.ServiceAccount(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return &hosting.Error{Reason: ServiceAccountNotFound, Err: fmt.Errorf(
+			"ServiceAccount %s does not exist: create it, or apply what cairn roles prints", name)}
+	case apierrors.IsForbidden(err):
+		return &hosting.Error{Reason: ImpersonationForbidden, Err: fmt.Errorf(
+			"the manager may not look up ServiceAccount %s: apply what cairn roles prints: %w", name, err)}
+	case err != nil:
+		return fmt.Errorf("look up ServiceAccount %s: %w", name, err)
+	}
+	return nil
+}
+
+// living sends requests as an account while it exists, as the API server accepts the tokens of an account. To
+// impersonate an account that was deleted is allowed.
+type living struct {
+	http.RoundTripper
+
+	accounts *accounts
+	name     types.NamespacedName
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (l *living) RoundTrip(r *http.Request) (*http.Response, error) {
+	err := l.accounts.exists(r.Context(), l.name)
+	if err == nil {
+		return l.RoundTripper.RoundTrip(r)
+	}
+	if r.Body != nil {
+		_ = r.Body.Close() // the response is the error
+	}
+	if _, refused := errors.AsType[*hosting.Error](err); !refused {
+		return nil, err
+	}
+	// A status of the API, so that every caller knows that nothing was done.
+	status := apierrors.NewUnauthorized(err.Error()).Status()
+	status.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Status"))
+	body, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: http.StatusUnauthorized, Status: http.StatusText(http.StatusUnauthorized), Request: r,
+		Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor,
+		Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}},
+		Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
 }
 
 // release ends an account that nobody has used for a while.
@@ -141,6 +207,7 @@ func (a *accounts) release(name types.NamespacedName, of *account) {
 func (a *accounts) make(shared *Environment, name types.NamespacedName) (*account, error) {
 	config := rest.CopyConfig(a.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + name.Namespace + ":" + name.Name}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &living{next, a, name} })
 	by, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err

@@ -153,9 +153,11 @@ func (o *Options) setDefaults(mgr ctrl.Manager) {
 // connect has mgr watch the API server, and send events for as long as it does. over is called after that. Secrets are
 // read until ctx ends.
 func (e *Environment) connect(ctx context.Context, mgr ctrl.Manager, o Options, over func()) (err error) {
-	if e.Secrets, err = hook.NewWatchedSecrets(ctx, o.Config, o.Clock); err != nil {
+	watched, err := hook.NewWatchedSecrets(ctx, o.Config, o.Clock)
+	if err != nil {
 		return err
 	}
+	e.Secrets = watched
 	w := watching.Options{
 		Config: o.Config, Clock: o.Clock, Authority: o.Authority, Namespace: o.Namespace, Cache: o.Cache,
 		Begun: func() error { return nil }, Over: over,
@@ -169,7 +171,9 @@ func (e *Environment) connect(ctx context.Context, mgr ctrl.Manager, o Options, 
 	if err != nil {
 		return err
 	}
-	e.accounts = &accounts{config: o.Config, namespace: o.Namespace, life: ctx, open: map[types.NamespacedName]*account{}}
+	e.accounts = &accounts{
+		config: o.Config, namespace: o.Namespace, watched: watched, life: ctx, open: map[types.NamespacedName]*account{},
+	}
 	found := &endpoints{get: asked.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Get, clock: o.Clock}
 	e.Guard.Endpoints = found.list
 	recording := newRecording(asked.CoreV1(), mgr.GetLogger().WithName("events"))

@@ -2,11 +2,14 @@ package composite
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,7 +77,7 @@ func TestGrantsDoNotAddUp(t *testing.T) {
 	asked.SetLabels(map[string]string{"lab": l.namespace, "for": "both"})
 	l.create(asked)
 	for _, step := range []struct{ account, reason, text string }{
-		{l.namespace + "/both", host.ImpersonationForbidden, "may not act as ServiceAccount " + l.namespace + "/both: apply what cairn roles prints"},
+		{l.namespace + "/both", host.ImpersonationForbidden, "may not look up ServiceAccount " + l.namespace + "/both: apply what cairn roles prints"},
 		{l.namespace + "/everywhere", hosting.Starting, l.namespace + `:everywhere" cannot list resource "pods"`},
 		{l.namespace + "/pods", hosting.Starting, l.namespace + `:pods" cannot list resource "clustersets"`},
 		{"everywhere", host.InvalidServiceAccount, `"everywhere" names no ServiceAccount; NAMESPACE/NAME does`},
@@ -115,4 +118,48 @@ func TestGrantsDoNotAddUp(t *testing.T) {
 		pod.SetGroupVersionKind(podKind)
 		return l.Get(l.Context(), client.ObjectKey{Namespace: l.namespace, Name: l.namespace + "-0"}, pod)
 	})
+}
+
+// TestRightsThatAreTakenAway: while a controller runs, its account loses a right, the manager the right to act as it,
+// and the account is deleted. Ready is False as soon as a pass fails, nothing is created, and the controller goes on
+// when the right is given back.
+func TestRightsThatAreTakenAway(t *testing.T) {
+	l := newLab(t)
+	set, cc := l.running(1)
+	l.says(cc, hosting.Running, "")
+	replicas := int64(2)
+	roles := deploy.YAML(l.roles(cc, deploy.Grant{}))
+	name := "cairn-composite:" + cc.Name
+	account := metav1.ObjectMeta{Namespace: l.namespace, Name: "runner"}
+	for _, c := range []struct {
+		taken   client.Object
+		message string
+	}{
+		{&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}, `runner" cannot `},
+		{&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name + ":impersonate"}}, "cannot impersonate"},
+		{&corev1.ServiceAccount{ObjectMeta: account}, "ServiceAccount " + l.namespace + "/runner does not exist"},
+	} {
+		must(t, l.Delete(l.Context(), c.taken))
+		l.eventually("have it refused", func() error { // authorizer and watch learn of it a moment later
+			replicas = 5 - replicas
+			l.scale(set, replicas)
+			l.reload(cc)
+			ready := meta.FindStatusCondition(cc.Status.Conditions, hosting.Ready)
+			if ready.Reason != hosting.Forbidden || !strings.Contains(ready.Message, c.message) {
+				return fmt.Errorf("want %s; Ready is %+v", c.message, ready)
+			}
+			return nil
+		})
+		before := l.uids(set)
+		l.scale(set, 6)
+		if after := l.uids(set); !maps.Equal(before, after) {
+			t.Errorf("%T: pods were %v and are %v", c.taken, before, after)
+		}
+		must(t, install.Apply(l.Context(), l.sandbox.Config(), roles))
+		l.says(cc, hosting.Running, "")
+		l.rolledOut(set)
+		if n := len(l.podsOf(set)); n != 6 {
+			t.Errorf("%T: %d pods, want 6", c.taken, n)
+		}
+	}
 }

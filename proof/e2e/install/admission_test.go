@@ -178,6 +178,9 @@ func (g *guarded) planted(t *testing.T) {
 	for _, apiVersion := range []string{"apps/v2", "extensions/v1beta1"} {
 		refused(t, "a forged owner", g.tenant.Create(t.Context(), orphan(of(apiVersion, "DaemonSet"))))
 	}
+	for _, apiVersion := range []string{"batch/v1", "batch/v1beta1"} { // its controller would release it
+		refused(t, "a CronJob's, labelled as the set's", g.tenant.Create(t.Context(), orphan(of(apiVersion, "CronJob"))))
+	}
 	for _, label := range []string{v1alpha1.PolicyLabel, history.CronJobLabel, "cairn.dev/recorded-kind", "cairn.dev/recorded-name"} {
 		o := orphan(of("v1", "ConfigMap"))
 		o.Labels[label] = "x"
@@ -202,6 +205,7 @@ func (g *guarded) laundered(t *testing.T) {
 			Namespace: team, GenerateName: "witness-", OwnerReferences: planted.OwnerReferences,
 		}}
 		allowed(t, "a witness", g.tenant.Create(t.Context(), witness))
+		g.collectorSees()
 		allowed(t, "orphan them", g.tenant.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 		g.within("the garbage collector orphans", func(ctx context.Context) (bool, error) {
 			err := g.admin.Get(ctx, client.ObjectKeyFromObject(witness), witness)
@@ -216,6 +220,17 @@ func (g *guarded) laundered(t *testing.T) {
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		})
 	}
+}
+
+// collectorSees waits until the garbage collector has seen the revisions that exist: it deletes a later one whose owner
+// does not exist. It orphans only children that it has seen, and deletes the rest.
+func (g *guarded) collectorSees() {
+	last := orphan(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "absent", UID: "absent", Controller: new(true)})
+	allowed(g.T, "a revision without an owner", g.tenant.Create(g.Context(), last))
+	g.within("the garbage collector deletes it", func(ctx context.Context) (bool, error) {
+		err := g.admin.Get(ctx, client.ObjectKeyFromObject(last), last)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
 }
 
 func (g *guarded) changed(t *testing.T, stored *appsv1.ControllerRevision) {
