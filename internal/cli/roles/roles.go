@@ -225,8 +225,8 @@ func show(e *env.Env, o *unstructured.Unstructured, beside []*unstructured.Unstr
 	if account, err := v1alpha1.ServiceAccountOf(o); err == nil && account.Name != "" {
 		as = ", as ServiceAccount " + account.String()
 		if grant.Namespace == "" && account.Namespace != deploy.Namespace {
-			e.Warn(fmt.Sprintf("ServiceAccount %s gets these rights in all namespaces, and with it everyone who may create pods in namespace %s or "+
-				"impersonate its ServiceAccounts, as the ClusterRole edit allows.", account, account.Namespace))
+			e.Warn(fmt.Sprintf("Everyone who may create pods in namespace %s, as the ClusterRole edit allows, gets these rights in all namespaces.",
+				account.Namespace))
 		}
 	}
 	_, err = fmt.Fprintf(e.Out, header+"%s", o.GetKind(), o.GetName(), as, deploy.YAML(roles))
