@@ -55,7 +55,9 @@ func (r *confirmer) confirmLog(ctx context.Context, o *gathered, d *decision) er
 		return err
 	}
 	done.parent, done.revisions = true, done.revisions || numbers
-	if o.log != nil && d.plan.replaces() && !done.revisions {
+	// A missing child comes from the revision that lists it, which a cache from before an edit does not have.
+	comesBack := len(d.plan.creates) > 0 && o.parent.GetGeneration() != 1
+	if o.log != nil && (d.plan.replaces() || comesBack) && !done.revisions {
 		if err := r.log.Confirm(ctx, o.parent, o.log.Entries); err != nil {
 			return err
 		}

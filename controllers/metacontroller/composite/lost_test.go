@@ -311,3 +311,48 @@ func TestPlantedRevisions(t *testing.T) {
 		}
 	}
 }
+
+// past is a cache that shows the revisions of an earlier moment.
+type past struct {
+	client.Reader
+
+	revisions v1alpha1.ControllerRevisionList
+}
+
+func (p *past) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if into, ok := list.(*v1alpha1.ControllerRevisionList); ok {
+		p.revisions.DeepCopyInto(into)
+		return nil
+	}
+	return p.Reader.List(ctx, list, opts...)
+}
+
+// TestALostChildAfterARestartInThePast: a new process whose cache does not have the revision that a lost child is moved
+// to creates nothing until the cache has it.
+func TestALostChildAfterARestartInThePast(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	before := &past{Reader: p.Raw}
+	must(t, p.Raw.List(t.Context(), &before.revisions))
+	p.edit("image", "b")
+	p.run(1)
+	for _, pod := range p.pods() {
+		if podImage(&pod) == "b" {
+			must(t, p.Raw.Delete(t.Context(), &pod))
+		}
+	}
+	p.edit("image", "a")
+	env := p.environment()
+	env.Cache = cached{Reader: before}
+	p.startIn(env, p.r.settings)
+	p.Forget()
+	p.run(2)
+	if writes := p.Writes(); len(writes) > 0 {
+		t.Errorf("it writes %v", writes)
+	}
+	p.start(p.r.settings)
+	p.settle()
+	if !p.all("a") {
+		t.Error(p.images())
+	}
+}
