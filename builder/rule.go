@@ -32,12 +32,12 @@ type Rule struct {
 // counts against [Strategy.MaxUnavailable]. Nil is the condition Ready of a Pod; children of other kinds are then ready
 // once they exist.
 func Rolled[C client.Object](kind C, ready func(child C) (since time.Time, why string)) Rule {
-	r := Rule{kind: kind, ready: created}
-	if _, pod := client.Object(kind).(*corev1.Pod); pod {
-		r.ready, r.checked = podReady, true
+	_, pod := client.Object(kind).(*corev1.Pod)
+	r := Rule{kind: kind, ready: created, checked: pod || ready != nil}
+	if pod {
+		r.ready = podReady
 	}
 	if ready != nil {
-		r.checked = true
 		r.ready = func(child client.Object) (time.Time, string) {
 			return ready(child.DeepCopyObject().(C))
 		}

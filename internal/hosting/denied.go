@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -84,7 +85,8 @@ var refusals = []string{`" cannot `, "cannot set blockOwnerDeletion if", "is att
 func denial(err error) error {
 	switch e := err.(type) { //nolint:errorlint // it looks at every error there is inside
 	case apierrors.APIStatus:
-		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && containsAny(e.Status().Message, refusals) {
+		names := func(part string) bool { return strings.Contains(e.Status().Message, part) }
+		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && slices.ContainsFunc(refusals, names) {
 			return err
 		}
 	case interface{ Unwrap() []error }:
@@ -99,13 +101,4 @@ func denial(err error) error {
 		}
 	}
 	return nil
-}
-
-func containsAny(text string, parts []string) bool {
-	for _, part := range parts {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
 }

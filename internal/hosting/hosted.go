@@ -67,8 +67,8 @@ type hosted[T client.Object] struct {
 type state struct {
 	phase phase
 	since time.Time
-	// err is why it ended last time or, while it runs, the permission that it lacks. waiting is set while it waits for a
-	// resource to start.
+	// err is why it ended last time or, while it runs, the permission that it lacks. While it starts,
+	// waiting names the resource that is not listed yet.
 	err, waiting error
 	delay        time.Duration
 }

@@ -43,7 +43,8 @@ func (r *confirmer) confirmLog(ctx context.Context, o *gathered, d *decision) er
 	// What is removed from a revision depends on all revisions, and so does a new number: another process may have used it
 	// a moment ago, so they are listed for each promotion. A parent that was never edited can have one revision only, of
 	// the name that is about to be created.
-	done, numbers := &o.memory.confirmed, d.promotes() && o.parent.GetGeneration() != 1
+	edited := o.parent.GetGeneration() != 1
+	done, numbers := &o.memory.confirmed, d.promotes() && edited
 	var err error
 	switch {
 	case numbers:
@@ -56,7 +57,7 @@ func (r *confirmer) confirmLog(ctx context.Context, o *gathered, d *decision) er
 	}
 	done.parent, done.revisions = true, done.revisions || numbers
 	// A missing child comes from the revision that lists it, which a cache from before an edit does not have.
-	comesBack := len(d.plan.creates) > 0 && o.parent.GetGeneration() != 1
+	comesBack := len(d.plan.creates) > 0 && edited
 	if o.log != nil && (d.plan.replaces() || comesBack) && !done.revisions {
 		if err := r.log.Confirm(ctx, o.parent, o.log.Entries); err != nil {
 			return err

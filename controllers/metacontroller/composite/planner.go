@@ -78,8 +78,8 @@ func makePlan(f facts) (*plan, error) {
 // provesNothing reports whether children of some kinds are checked, and none of these is wanted.
 func (p *planner) provesNothing() bool {
 	checked := func(s strategy) bool { return len(s.ready.Checks) > 0 }
-	return slices.ContainsFunc(slices.Collect(maps.Values(p.strategies)), checked) &&
-		!slices.ContainsFunc(p.newestAnswer().order, func(key metacontroller.Child) bool { return checked(p.strategies[key.GroupKind]) })
+	return !slices.ContainsFunc(p.newestAnswer().order, func(key metacontroller.Child) bool { return checked(p.strategies[key.GroupKind]) }) &&
+		slices.ContainsFunc(slices.Collect(maps.Values(p.strategies)), checked)
 }
 
 func (p *planner) newestAnswer() wanted { return p.answers[p.newest] }

@@ -172,10 +172,8 @@ func (l *living) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return &http.Response{
-		StatusCode: http.StatusUnauthorized, Status: http.StatusText(http.StatusUnauthorized), Request: r,
-		Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor,
-		Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}},
-		Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+		StatusCode: http.StatusUnauthorized, Request: r,
+		Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(bytes.NewReader(body)),
 	}, nil
 }
 
