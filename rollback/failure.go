@@ -62,7 +62,7 @@ func (f Failure) Check(asks string, progress Progress, note *Note) error {
 	case f.Made == 0:
 		return refuse("no child was created from revision %s, so the revision may not be the cause", f.Revision)
 	case f.To.IsZero():
-		return refuse("no other revision is known to have worked, with all its children available (condition %s)", LastGood)
+		return refuse("condition %s names no other revision as the last good one", LastGood)
 	default:
 		return nil
 	}

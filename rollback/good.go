@@ -78,11 +78,12 @@ func (g Good) otherThan(current Revision) Revision {
 	return g.Last
 }
 
-// Target returns the revision to roll back to after the rollout to the revision named failed: the last good one, or the
-// previous one if that is the failed one. It is zero if no good revision is known.
+// Target returns the revision to roll back to after the rollout to the revision named failed: the last good one. It is
+// zero if none is known. It is also zero if that is the failed one: a user went back to it, and its children may only
+// be slow.
 func (g Good) Target(failed string) Revision {
 	if g.Last.Name == failed {
-		return g.Before
+		return Revision{}
 	}
 	return g.Last
 }

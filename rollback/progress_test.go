@@ -190,7 +190,7 @@ func TestCheck(t *testing.T) {
 		"anyway":                  {asks: UndoAnyway},
 		"a mistake":               {asks: "undo!", want: `annotation cairn.dev/on-deadline: invalid value "undo!", must be undo or undo-anyway`},
 		"nothing was created":     {asks: Undo, f: func(f *Failure) { f.Made = 0 }, want: "no child was created from revision web-2"},
-		"nothing is good":         {asks: Undo, f: func(f *Failure) { f.To = Revision{} }, want: "no other revision is known to have worked"},
+		"nothing is good":         {asks: Undo, f: func(f *Failure) { f.To = Revision{} }, want: "condition LastGood names no other revision as the last good one"},
 		"again":                   {asks: Undo, is: Progress{Undone: "web-2"}, want: "revision web-2 was asked for again after it was rolled back"},
 		"again, as the note says": {asks: Undo, note: &Note{From: "web-2"}, want: "revision web-2 was asked for again"},
 		"after another one":       {asks: Undo, is: Progress{Undone: "web-0"}, note: &Note{From: "web-0"}},

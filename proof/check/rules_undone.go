@@ -35,6 +35,9 @@ func (s *step) undone() {
 	case s.lastEdit() == "manager":
 		s.violationf("U1", "what a controller has gone back to is undone, and nobody has edited it since")
 	}
+	if rollback.GoodOf(s.e.Old).Last.Name == back.From {
+		s.violationf("U3", "the rollout to %s is undone, which was the last good one: a user went back to it", back.From)
+	}
 	s.wasGood(back.To)
 	s.inTime(deadline)
 	s.stillStuck(back.From, deadline)
