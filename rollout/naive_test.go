@@ -48,7 +48,7 @@ func naive(units []rollout.Unit, s rollout.Strategy) []string {
 		after := t
 		after.now = slices.Clone(t.now)
 		after.now[i].Old = nil
-		if u.Old.Available && unavailable(after.now)+after.gone() <= s.MaxUnavailable || !u.Old.Available && s.MaxSurge == 0 {
+		if u.Old.Available && t.unavailable(after.now)+after.gone() <= s.MaxUnavailable || !u.Old.Available && s.MaxSurge == 0 {
 			t, out = after, append(out, "Delete "+u.Key)
 		}
 	}
@@ -81,9 +81,9 @@ func (t trial) without(i int) (trial, bool) {
 	case !u.Old.Available:
 		return after, true
 	case u.Leaving && t.s.MaxSurge > 0:
-		return after, after.standIns() >= unavailable(t.begin)
+		return after, after.standIns() >= t.unavailable(t.begin)
 	default:
-		return after, unavailable(after.now)+after.gone() <= t.s.MaxUnavailable
+		return after, t.unavailable(after.now)+after.gone() <= t.s.MaxUnavailable
 	}
 }
 
@@ -103,9 +103,14 @@ func (t trial) with(i int) (trial, bool) {
 	return after, t.begin[i].New == nil && !t.begin[i].Leaving && surging <= t.s.MaxSurge
 }
 
-// unavailable counts the units of a set that do not serve.
-func unavailable(units []rollout.Unit) int {
-	return tally(units, func(u rollout.Unit) bool { return !u.Leaving && !serves(u) })
+// unavailable counts the units that use up the budget: a vacant one does once its instance is deleted.
+func (t trial) unavailable(units []rollout.Unit) (n int) {
+	for i, u := range units {
+		if !u.Leaving && !serves(u) && (costs(t.begin[i]) || t.begin[i].Old != nil) {
+			n++
+		}
+	}
+	return n
 }
 
 // standIns counts the leaving places that serve.

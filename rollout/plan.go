@@ -42,6 +42,9 @@ type Unit struct {
 	// Refused is 0 unless the API server refused the last step of the unit, and higher the later that was. Unless the
 	// strategy is Ordered, units with a lower number come first.
 	Refused int
+	// Vacant is true if no instance may be created here, because the revision that the place keeps is lost. An empty
+	// vacant place costs no budget, because it will not be filled.
+	Vacant bool
 	// Leaving places need no new instance, but may keep the one they have. They do not count as part of the set.
 	Leaving bool
 }
@@ -104,8 +107,8 @@ type Plan struct {
 	// Waiting lists the units that wait, in the order in which they were given.
 	Waiting []Wait
 	// Total counts the units of the set, Updated those that hold a conforming instance and no other, Available and
-	// Unavailable those that are available and those that are not, before the steps. Held units count as the others do;
-	// leaving units are no part of the set.
+	// Unavailable those that are available and those that are not, before the steps. Held units count as the others do.
+	// Leaving units do not count; an empty vacant unit counts in Total only.
 	Total, Updated, Available, Unavailable int
 	// Down are the keys of the unavailable ones: they use the budget up.
 	Down []string
@@ -232,9 +235,11 @@ func (p *planner) count(u Unit) {
 	if u.New != nil && u.Old == nil && !u.Crowded {
 		p.Updated++
 	}
-	if u.available() {
+	switch {
+	case u.available():
 		p.Available++
-	} else {
+	case u.Vacant && u.Old == nil && u.New == nil && !u.Crowded:
+	default:
 		p.Unavailable++
 		p.unavailable++
 		p.Down = append(p.Down, u.Key)

@@ -19,6 +19,8 @@ func reachedSlowly(p *planner, i int) bool {
 	someOld := slices.ContainsFunc(p.slots, func(s slot) bool { return s.alive && !s.conforms })
 	for _, s := range p.slots[i+1:] {
 		switch {
+		case s.vacant:
+			continue
 		case !s.alive:
 			gone++
 			if s.pod != nil && going(s.pod) && !p.ordered && someOld {
@@ -43,7 +45,7 @@ func holdsUpSlowly(p *planner, i int) bool {
 		old := s.alive && !s.conforms
 		serving = serving || old && s.available
 		proven = proven || s.conforms && s.available
-		if j == i {
+		if j == i || s.vacant {
 			continue
 		}
 		begun = begun || s.conforms
@@ -68,7 +70,7 @@ func upSlowly(p *planner) int {
 		if down && s.available {
 			return i
 		}
-		down = down || !s.available
+		down = down || !s.available && !s.vacant
 	}
 	return len(p.slots)
 }
@@ -83,6 +85,9 @@ func TestSumsAgree(t *testing.T) {
 			t.Fatalf("slot %d is available above one that is down, and by walking %d", fast, slow)
 		}
 		for i, s := range p.slots {
+			if s.vacant {
+				continue
+			}
 			if fast, slow := p.reached(i), reachedSlowly(p, i); fast != slow {
 				t.Fatalf("%s reached: %v, and by walking %v", s.name, fast, slow)
 			}

@@ -116,6 +116,9 @@ type slot struct {
 	// alive says that the pod holds its place. Of such a pod, available says that it is available, and conforms that it
 	// comes from the update revision.
 	alive, available, conforms bool
+	// vacant is true if the slot stays empty, because it is below the partition and the current revision is lost. No other
+	// pod waits for it.
+	vacant bool
 	// volumesDiffer says how its volumes differ from the claims of the ordinal, empty if they do not.
 	volumesDiffer string
 }
@@ -188,6 +191,9 @@ func newPlanner(f facts) (*planner, error) {
 	var err error
 	p.surplus = len(p.condemned)
 	p.partition, p.budget, err = strategyOf(f.set)
+	for i := range p.slots {
+		p.slots[i].vacant = p.isVacant(i)
+	}
 	p.around = sumUp(p.slots, p.ordered, p.now)
 	return p, err
 }
@@ -264,10 +270,7 @@ func (p *planner) fill(i int) {
 	from := p.sourceOf(i)
 	if from.template == nil {
 		p.guarded = append(p.guarded, s.name)
-		p.waitf(s.name, "it is to come from revision %s, and %s", from.name, from.lost)
-		if p.update.template == nil { // otherwise the partition holds it, and it may never be created
-			p.blockf("%s does not exist", s.name)
-		}
+		p.missf(s, "it is to come from revision %s, and %s", from.name, from.lost)
 		return
 	}
 	for _, name := range claimNames(p.set, s.ordinal) {
@@ -293,10 +296,13 @@ func (p *planner) runsCurrent() bool {
 	return slices.ContainsFunc(p.pods, func(pod *corev1.Pod) bool { return revisionOf(pod) == p.current.name })
 }
 
-// missf waits for a pod that cannot be created now, and blocks what follows with the same reason.
+// missf waits for a pod that cannot be created now, and blocks what follows with the same reason, unless nothing waits
+// for it.
 func (p *planner) missf(s slot, format string, args ...any) {
 	p.waitf(s.name, format, args...)
-	p.blockf("%s does not exist: %s", s.name, p.waits[len(p.waits)-1].Reason)
+	if !s.vacant {
+		p.blockf("%s does not exist: %s", s.name, p.waits[len(p.waits)-1].Reason)
+	}
 }
 
 // keep plans for a pod that holds its place: whether others may follow, and what it lacks.

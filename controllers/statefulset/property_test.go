@@ -47,9 +47,29 @@ func situations() *rapid.Generator[facts] {
 		f := given(web(options...), pods...)
 		if rapid.IntRange(0, 4).Draw(t, "settled") == 0 {
 			f.current = f.update
+		} else if rapid.IntRange(0, 4).Draw(t, "lost") == 0 {
+			loseCurrent(&f)
 		}
 		return f
 	})
+}
+
+func loseCurrent(f *facts) {
+	f.current.template, f.current.lost = nil, "that revision was deleted"
+	f.lost = map[string]bool{f.current.name: true}
+}
+
+// keptEmpty are the ordinals that the partition keeps at a lost revision, and that have no pod. They cost no budget.
+func keptEmpty(f facts, at map[int64]*corev1.Pod) map[int64]bool {
+	out := map[int64]bool{}
+	start, count := ordinals(f.set)
+	partition, _, _ := strategyOf(f.set)
+	for ordinal := start; ordinal < start+min(count, int64(partition)); ordinal++ {
+		if at[ordinal] == nil && f.current.template == nil && f.current.name != f.update.name && !onDeletes(f.set) {
+			out[ordinal] = true
+		}
+	}
+	return out
 }
 
 // serves reports whether a pod is available, counted in another way than the plan does.
@@ -79,6 +99,7 @@ func TestPlanProperties(t *testing.T) {
 				up++
 			}
 		}
+		up += int64(len(keptEmpty(f, at)))
 		partition, budget, _ := strategyOf(f.set)
 		seen := map[string]bool{}
 		for _, c := range p.Creates {
@@ -155,7 +176,7 @@ func orderly(t *rapid.T, f facts, p *plan, at map[int64]*corev1.Pod, up int64) {
 	}
 	for _, c := range p.Creates {
 		for ordinal := start; ordinal < c.ordinal; ordinal++ {
-			if at[ordinal] == nil || !serves(at[ordinal]) {
+			if !keptEmpty(f, at)[ordinal] && (at[ordinal] == nil || !serves(at[ordinal])) {
 				t.Fatalf("web-%d is created before web-%d is available", c.ordinal, ordinal)
 			}
 		}
@@ -234,13 +255,18 @@ type simulation struct {
 	// target and current are the revisions as status names them, broken those that never become ready.
 	target, current string
 	broken          map[string]bool
-	barred          map[refused]bool
-	out             strings.Builder
+	// lost is true if the current revision was deleted.
+	lost   bool
+	barred map[refused]bool
+	out    strings.Builder
 }
 
 func (s *simulation) facts() facts {
 	f := given(s.set, s.pods...)
 	f.update, f.current, f.barred = revisionNamed(s.target), revisionNamed(s.current), s.barred
+	if s.lost {
+		loseCurrent(&f)
+	}
 	return f
 }
 
@@ -261,6 +287,14 @@ func (s *simulation) line(p *plan) string {
 	}
 	slices.Sort(cells)
 	return fmt.Sprintf("%s, current %s: %s\n", strings.Join(cells, " "), s.current, strings.Join(steps(p), ", "))
+}
+
+// runs reports whether all pods come from the target, and none is below that ordinal.
+func (s *simulation) runs(first int64) bool {
+	return !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
+		ordinal, _ := ordinalOf(s.set, pod.Name)
+		return ordinal < first || revisionOf(pod) != "web-"+s.target
+	})
 }
 
 // tick lets time pass, and then carries a plan out.
@@ -293,7 +327,7 @@ func (s *simulation) tick(p *plan) {
 // TestEveryRolloutEnds guards docs/differences.md: from wherever it begins, a template that
 // works reaches every pod, and under OrderedReady no pod is made from one revision twice. There, pods that were ready
 // recover some time; those of another template that never were do not, and neither do new ones of a template that is
-// older than the current one.
+// older than the current one. If a partition keeps places at a revision that is lost, it reaches all pods above.
 func TestEveryRolloutEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := situations().Draw(t, "facts")
@@ -302,15 +336,26 @@ func TestEveryRolloutEnds(t *testing.T) {
 			rolling := web().Spec.UpdateStrategy
 			f.set.Spec.UpdateStrategy = rolling
 		}
-		f.set.Spec.UpdateStrategy.RollingUpdate.Partition = nil
 		s := &simulation{set: f.set, pods: f.pods, target: "b", current: f.current.name[len("web-"):], broken: map[string]bool{"z": true, "": true}, barred: map[refused]bool{}}
-		_, count := ordinals(f.set)
+		first, count := ordinals(f.set)
+		s.lost = f.current.template == nil
+		if s.lost {
+			kept := rapid.Int64Range(1, 2).Draw(t, "kept")
+			partition(int32(kept))(f.set)
+			s.pods = slices.DeleteFunc(s.pods, func(pod *corev1.Pod) bool {
+				ordinal, _ := ordinalOf(f.set, pod.Name)
+				return ordinal >= first && ordinal < first+kept
+			})
+			first, count = first+kept, max(0, count-kept)
+		} else {
+			partition(0)(f.set)
+		}
 		ordered := f.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 		made := map[string]int{}
 		for range 100 {
 			p := mustPlanOf(t, s.facts())
 			s.out.WriteString(s.line(p))
-			if len(p.Creates)+len(p.Deletes) == 0 && p.promote && len(s.pods) == int(count) {
+			if len(p.Creates)+len(p.Deletes) == 0 && p.promote != s.lost && len(s.pods) == int(count) && s.runs(first) {
 				return
 			}
 			for _, c := range p.Creates {

@@ -129,6 +129,20 @@ func TestAboveALostRevision(t *testing.T) {
 	}
 }
 
+// TestUpdateAboveALostRevision: nor does it use up the budget. An edit reaches the pods above it, broken ones included.
+func TestUpdateAboveALostRevision(t *testing.T) {
+	for name, top := range map[string]*corev1.Pod{"serving": pod(2, "a"), "broken": pod(2, "broken", crashing)} {
+		for _, policy := range []setOption{func(*appsv1.StatefulSet) {}, parallel} {
+			objects := between(t, []setOption{partition(1), policy}, pod(1, "b"), top.DeepCopy())
+			w := newWorld(t, append([]client.Object{objects[0]}, objects[2:]...)...)
+			w.mustReconcile()
+			if got := fmt.Sprint(w.Calls("delete")); got != "[delete Pod web-2]" {
+				t.Errorf("%s: %v, %s", name, got, w.condition(ConditionUpdated))
+			}
+		}
+	}
+}
+
 // TestHeldUnderAnUnreadableRevision: a pod below the partition that was never ready stays what it is also where
 // somebody put something unreadable in the place of its revision.
 func TestHeldUnderAnUnreadableRevision(t *testing.T) {

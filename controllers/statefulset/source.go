@@ -49,10 +49,15 @@ func (p *planner) sourceOf(i int) source {
 	}
 }
 
+// isVacant reports whether the place of a slot stays empty for now, see [slot].
+func (p *planner) isVacant(i int) bool {
+	return i < p.partition && p.slots[i].pod == nil && p.update.template != nil && p.sourceOf(i).template == nil
+}
+
 // around is what the rules need to know of the other slots, summed up once for all: a rule that walks over the set for
 // every slot makes a plan quadratic in the number of pods.
 type around struct {
-	// above is what is above each slot.
+	// above describes the slots above each one. No field counts vacant slots.
 	above []above
 	// conforming is how many slots hold a pod that conforms, unproven how many of those do not show that their revision
 	// works (see [slot.unproven]), and unavailable how many slots hold no pod that is available.
@@ -83,7 +88,9 @@ func sumUp(slots []slot, ordered bool, now time.Time) around {
 	lowest := len(slots) // that is available
 	filled := false      // whether a place further up was filled before
 	for i, s := range slices.Backward(slots) {
-		out.above[i] = so
+		if out.above[i] = so; s.vacant {
+			continue
+		}
 		taken := careful && s.pod != nil && going(s.pod)
 		filled = filled || s.alive || taken
 		so.gap = so.gap || !s.alive

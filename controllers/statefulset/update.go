@@ -73,7 +73,7 @@ func (p *planner) roll() {
 // unit describes one slot to the rollout. A pod that is being replaced for other reasons is not in it.
 func (p *planner) unit(i int) rollout.Unit {
 	s := p.slots[i]
-	u := rollout.Unit{Key: s.name, Held: p.hold || p.onDelete() || i < p.partition}
+	u := rollout.Unit{Key: s.name, Held: p.hold || p.onDelete() || i < p.partition, Vacant: s.vacant}
 	if !s.alive {
 		return u
 	}

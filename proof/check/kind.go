@@ -119,6 +119,9 @@ type Unit struct {
 	Wanted, MayStay bool
 	// Guarded is true if a child that is made here comes from the current revision, whatever the spec asks for.
 	Guarded bool
+	// Vacant is true if no child may be made here, because the unit is guarded and the current revision is lost. Kinds
+	// with Asked need not set it.
+	Vacant bool
 	// Taken is true if what somebody did here stands in the way, so that a controller can only wait.
 	Taken bool
 	// Children are those of the parent that are there, the ones that are going included.

@@ -20,6 +20,8 @@ type left struct {
 	waiting, held string
 	// missing and surplus name places that hold too few or too many, stray says of what child in what it differs.
 	missing, surplus, stray string
+	// vacant names an empty place whose revision is lost. No other child waits for it.
+	vacant string
 	// twins names a place that holds two children of one revision. Nothing is a reason for that.
 	twins  string
 	wanted int
@@ -46,7 +48,7 @@ func (r *rest) reached(parent client.Object) {
 	case l.stray != "" && budget != (Budget{}):
 		r.violationf("C1", r.k.Parents, parent, "the rollout has stopped, and nothing stands in the way: of %s", l.stray)
 	}
-	if unsaid := l.missing + l.held + l.surplus + l.stray; unsaid != "" && !explains(parent) {
+	if unsaid := l.missing + l.held + l.vacant + l.surplus + l.stray; unsaid != "" && !explains(parent) {
 		r.violationf("C1", r.k.Parents, parent, "the spec is not reached, and no condition of the status says why")
 	}
 }
@@ -70,9 +72,12 @@ func (r *rest) left(parent client.Object) left {
 	for _, u := range r.k.Units(r.s, parent) {
 		alive, waiting := r.k.alive(u), r.waiting(u, parent)
 		l.waiting = cmp.Or(waiting, l.waiting)
+		vacant := u.Wanted && len(u.Children) == 0 && (u.Vacant || u.Guarded && r.guardLost(parent, u))
 		switch {
+		case vacant:
+			l.vacant = u.Name
 		case u.Wanted && len(u.Children) == 0:
-			l.lacks(u, ordered && blocked || u.Guarded && r.guardLost(parent, u))
+			l.lacks(u, ordered && blocked)
 		default:
 			l.surplus = cmp.Or(surplus(u, alive), l.surplus)
 		}
@@ -81,7 +86,7 @@ func (r *rest) left(parent client.Object) left {
 		}
 		if u.Wanted {
 			l.wanted++
-			blocked = blocked || waiting != "" || len(alive) == 0
+			blocked = blocked || waiting != "" || len(alive) == 0 && !vacant
 			l.stray = cmp.Or(r.stray(u, parent), l.stray)
 		}
 	}

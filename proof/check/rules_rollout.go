@@ -51,7 +51,8 @@ func (s *step) costs(world *State, parent client.Object) string {
 	if !ok || !u.Wanted || !s.k.Available(s.e.Old, parent, s.decidedAt()) || s.k.serves(u, parent, s.e.Old, when) {
 		return ""
 	}
-	wanted, down := s.k.wanted(units, parent, when)
+	wanted, _ := s.k.wanted(units, parent, when)
+	_, down := s.k.wanted(s.fillable(world, parent, ""), parent, when)
 	allowed := s.k.Budget(parent, wanted).MaxUnavailable
 	if down+1 <= allowed {
 		return ""

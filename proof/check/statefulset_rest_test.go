@@ -135,7 +135,14 @@ func TestStatefulSetAtRest(t *testing.T) {
 			w.forget("db-r1")
 			w.missing("db-1")
 		}},
-		{"", "one is missing where the rollout is not, and the current revision is gone", func(w stateful) {
+		{"C1", "an old one is left above the partition, beside one that is missing and whose revision is gone", func(w stateful) {
+			w.partition(1)
+			w.second()
+			w.update(2, 2)
+			w.forget("db-r1")
+			w.missing("db-0")
+		}},
+		{"C1", "one is missing where the rollout is not, and the current revision is gone", func(w stateful) {
 			w.second()
 			w.forget("db-r1")
 			w.missing("db-1")

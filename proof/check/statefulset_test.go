@@ -319,6 +319,20 @@ var statefulPromises = []promise{
 		w.mark("db-2")
 		w.mark("db-1")
 	}},
+	{"R1", "one is gone that is to come back", func(w stateful) {
+		w.parallel()
+		w.second()
+		w.gone(manager, "db-0")
+		w.partition(1)
+		w.mark("db-2")
+	}, func(w stateful) { // it may never be made
+		w.parallel()
+		w.second()
+		w.gone(manager, "db-0")
+		w.partition(1)
+		w.forget("db-r1")
+		w.mark("db-2")
+	}},
 	{"R1", "none if they are left to the user", func(w stateful) {
 		w.onDelete()
 		w.second()

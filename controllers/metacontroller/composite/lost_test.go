@@ -51,9 +51,12 @@ func TestHeldChildrenStayWhenTheirRevisionIsLost(t *testing.T) {
 				if _, _, message := w.last.condition("b"); !strings.Contains(message, "Pod x-3 is missing and is not made from another revision") {
 					t.Error(message)
 				}
+				w.edit("c") // the missing one takes no part of the budget
+				w.settle()
+				w.are(strings.ReplaceAll(images[:3], "b", "c"))
 				w.strategy.partition, w.strategy.paused = 0, false
 				w.settle()
-				w.are("bbbb")
+				w.are("cccc")
 				if w.low < 2 || len(w.last.stranded) > 0 {
 					t.Errorf("%d served at a time, and %v are stranded", w.low, w.last.stranded)
 				}

@@ -292,6 +292,7 @@ func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	u := rollout.Unit{Key: key.String()}
 	child := p.observed[key]
+	u.Vacant = child == nil && s.held(i) && p.isLost(p.belongsTo[key])
 	if child == nil || child.GetDeletionTimestamp() != nil {
 		if child != nil {
 			p.waits = append(p.waits, rollout.Wait{Unit: u.Key, Reason: "it is terminating"})

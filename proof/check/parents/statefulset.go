@@ -132,7 +132,9 @@ func statefulUnits(s *check.State, parent client.Object) []check.Unit {
 		u := check.Unit{
 			Name: set.Name + "-" + strconv.Itoa(n), Wanted: wanted, MayStay: wanted, Guarded: wanted && n < guard, Children: there[n],
 		}
-		u.Taken = wanted && len(u.Children) == 0 && (strange(s, set, u.Name) || lost && (u.Guarded || behind(set, there, n+1, to)))
+		empty := wanted && len(u.Children) == 0
+		u.Vacant = empty && u.Guarded && lost
+		u.Taken = empty && !u.Vacant && strange(s, set, u.Name)
 		out = append(out, u)
 	}
 	return out
@@ -157,28 +159,6 @@ func currentIsLost(s *check.State, set *appsv1.StatefulSet) bool {
 		return r.GetName() == name && err == nil
 	}
 	return name != "" && name != set.Status.UpdateRevision && !slices.ContainsFunc(s.Owned(kinds.Revision.GVR, set.UID), readable)
-}
-
-// behind reports whether the rolling update has something left to do from one ordinal on, so that a pod before it is
-// made from the current revision: an old pod is there, one that does not serve, or none although there is one behind
-// it.
-func behind(set *appsv1.StatefulSet, there map[int][]client.Object, from, to int) bool {
-	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType || recreates(set) {
-		return false // all pods are created from the update revision
-	}
-	gap := false
-	for n := from; n < to; n++ {
-		alive := slices.DeleteFunc(slices.Clone(there[n]), func(o client.Object) bool { return o.GetDeletionTimestamp() != nil || podEnded(o) })
-		if len(alive) == 0 {
-			gap = true
-			continue
-		}
-		updated := alive[0].GetLabels()[appsv1.StatefulSetRevisionLabel] == set.Status.UpdateRevision
-		if gap || !updated || !podServes(alive[0], set.Spec.MinReadySeconds, time.Time{}) {
-			return true
-		}
-	}
-	return false
 }
 
 // recreates reports whether all pods are deleted before one of the update revision is created.
