@@ -15,8 +15,16 @@ import (
 // This file finds passes of a hosted controller that fail because a permission is missing. Meanwhile the
 // condition Ready is False.
 
-// Forbidden is the reason of [Ready] when the controller runs but its passes fail because a permission is missing.
-const Forbidden = "Forbidden"
+// Reasons of [Ready] when a permission is missing. Those about the account are also the reasons of the 401 with which
+// its requests are answered.
+const (
+	// Forbidden: the controller runs but its passes fail because a permission is missing.
+	Forbidden = "Forbidden"
+	// ServiceAccountNotFound: the account that it names does not exist.
+	ServiceAccountNotFound = "ServiceAccountNotFound"
+	// ImpersonationForbidden: the manager may not act as that account, or not find out whether it exists.
+	ImpersonationForbidden = "ImpersonationForbidden"
+)
 
 // denials makes the passes of one hosted controller and keeps the last refusal of each parent. It is safe for
 // concurrent use.
@@ -73,7 +81,20 @@ func (d *denials) reportedLocked() error {
 	if denied == nil {
 		return nil
 	}
-	return &Error{Reason: Forbidden, Event: Forbidden, Err: fmt.Errorf("pass over %s: %w", d.shown, denied)}
+	reason := reasonOf(denied)
+	return &Error{Reason: reason, Event: reason, Err: fmt.Errorf("pass over %s: %w", d.shown, denied)}
+}
+
+// reasonOf returns the reason of [Ready] for a refusal.
+func reasonOf(denied error) string {
+	switch r := string(apierrors.ReasonForError(denied)); {
+	case r == ServiceAccountNotFound, r == ImpersonationForbidden:
+		return r
+	case strings.Contains(denied.Error(), `" cannot impersonate`):
+		return ImpersonationForbidden
+	default:
+		return Forbidden
+	}
 }
 
 // refusals are parts of the messages of a 403 because a permission is missing. They come from the authorizers, from the

@@ -18,6 +18,13 @@ func podsForbidden(why string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-0", errors.New(why))
 }
 
+// noAccount is the answer to a request as an account that was deleted.
+func noAccount() error {
+	err := apierrors.NewUnauthorized("gone")
+	err.ErrStatus.Reason = ServiceAccountNotFound
+	return err
+}
+
 // The API server of Kubernetes 1.36 sends these messages.
 func TestDenial(t *testing.T) {
 	role := podsForbidden(`User "system:serviceaccount:ns:web" cannot create resource "pods" in API group "" in the namespace "ns"`)
@@ -30,7 +37,7 @@ func TestDenial(t *testing.T) {
 		"the role":      {err: role, denied: true},
 		"wrapped":       {err: fmt.Errorf("create: %w", errors.Join(errors.New("one"), fmt.Errorf("two: %w", role))), denied: true},
 		"impersonation": {err: podsForbidden(`User "manager" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "ns"`), denied: true},
-		"no account":    {err: apierrors.NewUnauthorized("ServiceAccount ns/web does not exist"), denied: true},
+		"no account":    {err: noAccount(), denied: true},
 		"finalizers":    {err: podsForbidden("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>"), denied: true},
 		"roles":         {err: podsForbidden(`user "manager" (groups=[]) is attempting to grant RBAC permissions not currently held:`), denied: true},
 		"a quota":       {err: podsForbidden("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1")},
@@ -81,6 +88,9 @@ func TestPassesThatAreRefused(t *testing.T) {
 			{"b", role("b"), refused, 0},
 			{"a", errors.New("no idea"), strings.ReplaceAll(strings.ReplaceAll(refused, "/a", "/b"), `"a"`, `"b"`), 1},
 			{"b", nil, runs, 1},
+			{"a", noAccount(), "False ServiceAccountNotFound: pass over ns/a: gone", 1},
+			{"a", podsForbidden(`User "m" cannot impersonate resource "serviceaccounts"`), "False ImpersonationForbidden: pass over ns/a: " +
+				`pods "web-0" is forbidden: User "m" cannot impersonate resource "serviceaccounts"`, 1},
 		} {
 			mu.Lock()
 			fails[step.name] = step.err
@@ -99,7 +109,7 @@ func TestPassesThatAreRefused(t *testing.T) {
 			}
 			written = w.written()
 		}
-		if got, want := w.happened(), "Starting Started Forbidden Forbidden"; got != want {
+		if got, want := w.happened(), "Starting Started Forbidden Forbidden ServiceAccountNotFound ImpersonationForbidden"; got != want {
 			t.Errorf("events %s, want %s", got, want)
 		}
 	})

@@ -123,6 +123,34 @@ func TestBuildThatFails(t *testing.T) {
 	}
 }
 
+// TestBuildSucceedsAtLast: once the controller is built, the error of the last attempt is not reported, also while the
+// controller waits for a list.
+func TestBuildSucceedsAtLast(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.caches.listing("Secret", forbidden())
+		var works atomic.Bool
+		w.host(func(h *hosting) {
+			h.sources = []source.Source{&watching.Events{Cache: h.host.Cache, Object: secretResource.New(), Handler: handler.Funcs{}}}
+			h.build = func(context.Context, *v1alpha1.CompositeController) error {
+				if works.Load() {
+					return nil
+				}
+				return errors.New("no account")
+			}
+		})
+		c := w.describe("one")
+		settle(2 * startTimeout)
+		if got := w.ready(c); got != "False CreateError: no account" {
+			t.Error(got)
+		}
+		works.Store(true)
+		settle(10 * time.Second)
+		if got := w.ready(c); got != "False Starting: Secret of v1: its objects could not be listed yet" {
+			t.Error(got)
+		}
+	})
+}
+
 func TestKindThatCannotBeListed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.caches.listing("Secret", forbidden())

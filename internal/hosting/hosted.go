@@ -46,11 +46,13 @@ type hosted[T client.Object] struct {
 	key        types.NamespacedName
 
 	mu sync.Mutex
-	// phase is its state, which began at since; err is why it ended last time, delay how long it then stays ended.
-	phase phase
-	since time.Time
-	err   error
-	delay time.Duration
+	// phase is its state, which began at since; err is why it ended last time, delay how long it then stays ended. unbuilt
+	// is true if err is the error of its build.
+	phase   phase
+	since   time.Time
+	err     error
+	delay   time.Duration
+	unbuilt bool
 	// sources are its watches, denials its passes that lack a permission.
 	sources *sources
 	denials *denials
@@ -115,7 +117,7 @@ func (h *hosted[T]) launch(o T) {
 		if same, ok := errors.AsType[*watching.LostError](err); ok {
 			err = same // whether a probe found it, or the next attempt
 		}
-		h.phase, h.since, h.err = ended, s.Clock.Now(), err
+		h.phase, h.since, h.err, h.unbuilt = ended, s.Clock.Now(), err, h.sources == nil
 		h.mu.Unlock()
 		h.look()
 	})
@@ -216,11 +218,14 @@ func (h *Host) running(name string, built *Controller, watched *sources, l logr.
 	return c, c.Watch(watched)
 }
 
-// built sets its watches and its denials.
+// built sets its watches and its denials. The error of an earlier build is no longer reported.
 func (h *hosted[T]) built(s *sources, d *denials) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sources, h.denials = s, d
+	if h.unbuilt {
+		h.err = nil
+	}
 }
 
 // sources are several sources as one. controller-runtime starts each source in a goroutine of its own, where a panic

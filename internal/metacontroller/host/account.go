@@ -30,16 +30,12 @@ import (
 // Secrets of their own for each account, so that nobody sees what another one was allowed to list. Connections are
 // shared, and what is no secret: events, the answers of hooks, which are remembered by the UIDs of parents.
 
-// Reasons of [hosting.Ready] for a controller whose account cannot be used.
+// Reasons of [hosting.Ready] for a controller whose account cannot be used. Package hosting has more.
 const (
 	// InvalidServiceAccount: what the annotation says is no name.
 	InvalidServiceAccount = "InvalidServiceAccount"
 	// NoServiceAccount: it names none, and only those that do are run.
 	NoServiceAccount = "NoServiceAccount"
-	// ServiceAccountNotFound: there is no such account.
-	ServiceAccountNotFound = "ServiceAccountNotFound"
-	// ImpersonationForbidden: the manager may not act as that account, or not find out whether it exists.
-	ImpersonationForbidden = "ImpersonationForbidden"
 )
 
 // accountLinger is for how long the caches of an account are kept after its last controller ended.
@@ -117,7 +113,7 @@ func (a *accounts) use(ctx context.Context, shared *Environment, name types.Name
 	// What is asked does not matter: whether it may be asked does.
 	_, err := of.env.Authority.Allowed(ctx, "get", schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, name.Namespace)
 	if apierrors.IsForbidden(err) {
-		return nil, &hosting.Error{Reason: ImpersonationForbidden, Err: fmt.Errorf(
+		return nil, &hosting.Error{Reason: hosting.ImpersonationForbidden, Err: fmt.Errorf(
 			"the manager may not act as ServiceAccount %s: apply what cairn roles prints: %w", name, err)}
 	}
 	if err != nil {
@@ -132,10 +128,10 @@ func (a *accounts) exists(ctx context.Context, name types.NamespacedName) error 
 	_, err := a.watched.ServiceAccount(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return &hosting.Error{Reason: ServiceAccountNotFound, Err: fmt.Errorf(
+		return &hosting.Error{Reason: hosting.ServiceAccountNotFound, Err: fmt.Errorf(
 			"ServiceAccount %s does not exist: create it, or apply what cairn roles prints", name)}
 	case apierrors.IsForbidden(err):
-		return &hosting.Error{Reason: ImpersonationForbidden, Err: fmt.Errorf(
+		return &hosting.Error{Reason: hosting.ImpersonationForbidden, Err: fmt.Errorf(
 			"the manager may not look up ServiceAccount %s: apply what cairn roles prints: %w", name, err)}
 	case err != nil:
 		return fmt.Errorf("look up ServiceAccount %s: %w", name, err)
@@ -161,11 +157,13 @@ func (l *living) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		_ = r.Body.Close() // the response is the error
 	}
-	if _, refused := errors.AsType[*hosting.Error](err); !refused {
+	refused, ok := errors.AsType[*hosting.Error](err)
+	if !ok {
 		return nil, err
 	}
 	// A status of the API, so that every caller knows that nothing was done.
 	status := apierrors.NewUnauthorized(err.Error()).Status()
+	status.Reason = metav1.StatusReason(refused.Reason)
 	status.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Status"))
 	body, err := json.Marshal(status)
 	if err != nil {

@@ -77,7 +77,7 @@ func TestGrantsDoNotAddUp(t *testing.T) {
 	asked.SetLabels(map[string]string{"lab": l.namespace, "for": "both"})
 	l.create(asked)
 	for _, step := range []struct{ account, reason, text string }{
-		{l.namespace + "/both", host.ImpersonationForbidden, "may not look up ServiceAccount " + l.namespace + "/both: apply what cairn roles prints"},
+		{l.namespace + "/both", hosting.ImpersonationForbidden, "may not look up ServiceAccount " + l.namespace + "/both: apply what cairn roles prints"},
 		{l.namespace + "/everywhere", hosting.Starting, l.namespace + `:everywhere" cannot list resource "pods"`},
 		{l.namespace + "/pods", hosting.Starting, l.namespace + `:pods" cannot list resource "clustersets"`},
 		{"everywhere", host.InvalidServiceAccount, `"everywhere" names no ServiceAccount; NAMESPACE/NAME does`},
@@ -132,12 +132,12 @@ func TestRightsThatAreTakenAway(t *testing.T) {
 	name := "cairn-composite:" + cc.Name
 	account := metav1.ObjectMeta{Namespace: l.namespace, Name: "runner"}
 	for _, c := range []struct {
-		taken   client.Object
-		message string
+		taken           client.Object
+		reason, message string
 	}{
-		{&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}, `runner" cannot `},
-		{&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name + ":impersonate"}}, "cannot impersonate"},
-		{&corev1.ServiceAccount{ObjectMeta: account}, "ServiceAccount " + l.namespace + "/runner does not exist"},
+		{&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}, hosting.Forbidden, `runner" cannot `},
+		{&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name + ":impersonate"}}, hosting.ImpersonationForbidden, ""},
+		{&corev1.ServiceAccount{ObjectMeta: account}, hosting.ServiceAccountNotFound, "/runner does not exist"},
 	} {
 		must(t, l.Delete(l.Context(), c.taken))
 		l.eventually("have it refused", func() error { // authorizer and watch learn of it a moment later
@@ -145,8 +145,8 @@ func TestRightsThatAreTakenAway(t *testing.T) {
 			l.scale(set, replicas)
 			l.reload(cc)
 			ready := meta.FindStatusCondition(cc.Status.Conditions, hosting.Ready)
-			if ready.Reason != hosting.Forbidden || !strings.Contains(ready.Message, c.message) {
-				return fmt.Errorf("want %s; Ready is %+v", c.message, ready)
+			if ready.Reason != c.reason || !strings.Contains(ready.Message, c.message) {
+				return fmt.Errorf("want %s; Ready is %+v", c.reason, ready)
 			}
 			return nil
 		})
