@@ -17,8 +17,10 @@ import (
 
 // TestAMissingRight: where a history may be and may not be listed, that is said, and not that there is none.
 func TestAMissingRight(t *testing.T) {
-	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid"}}
-	for _, hidden := range []string{"ControllerRevisionList", "ReplicaSetList"} {
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid"}
+	for hidden, web := range map[string]client.Object{
+		"ControllerRevisionList": &appsv1.ReplicaSet{ObjectMeta: meta}, "ReplicaSetList": &appsv1.Deployment{ObjectMeta: meta},
+	} {
 		c := inspecttest.Server(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				gvk, err := c.GroupVersionKindFor(list)

@@ -103,6 +103,9 @@ func (b *builtin) List(ctx context.Context, parent client.Object) ([]Stored, err
 	}
 	out := make([]Stored, 0, len(found))
 	for _, o := range found {
+		if stored, ok := o.(*appsv1.ControllerRevision); ok && b.format.Foreign && holdsAnother(stored, b.format.Parent.Kind) {
+			continue
+		}
 		r, target := b.ask.Revision(o), b.format.Target()
 		var left error
 		if own := b.own(o); own != nil { // what it lacks was not recorded, and is not to be removed by going back to it
@@ -296,6 +299,9 @@ func (b *builtin) listChildren(ctx context.Context, parent client.Object, kind s
 	return b.client.List(ctx, into, client.InNamespace(parent.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
 }
 
+// instantiated is the annotation of a Job that a user created from a CronJob.
+const instantiated = "cronjob.kubernetes.io/instantiate"
+
 // The results of belongs for an object without a revision in the log: a child of no revision, or no child.
 const (
 	Stray   = -1
@@ -307,6 +313,9 @@ const (
 // first.
 func (b *builtin) belongs(parent, child client.Object, log []Stored) int {
 	if !ownership.OwnerOf(parent, b.format.Parent.GroupKind()).Controls(child) {
+		return foreign
+	}
+	if b.format.Runs && child.GetAnnotations()[instantiated] == "manual" { // kubectl create job --from
 		return foreign
 	}
 	if len(log) > 0 && b.format.OfNewest != nil && b.format.OfNewest(parent, child) {

@@ -2,6 +2,7 @@ package object
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +34,10 @@ func conventional(ctx context.Context, c client.Client, parent client.Object) (K
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := controlled(ctx, c, parent, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	var revisions []metav1.PartialObjectMetadata
+	if gvk.GroupKind() != deployments { // whose revisions are ReplicaSets
+		revisions, err = controlled(ctx, c, parent, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	}
 	hidden := err
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
@@ -47,7 +51,9 @@ func conventional(ctx context.Context, c client.Client, parent client.Object) (K
 		return newBuiltin(c, format), nil
 	}
 	if len(revisions) > 0 {
-		return inferred(ctx, c, parent, gvk)
+		if kind, err := inferred(ctx, c, parent, gvk); kind != nil || err != nil {
+			return kind, err
+		}
 	}
 	sets, err := controlled(ctx, c, parent, ReplicaSetKind)
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -139,18 +145,31 @@ func described(
 	return out, err
 }
 
-// owned returns the revisions that parent controls.
+// holdsAnother reports whether the data of a revision is an object of another kind than its owner. KubeVirt keeps the
+// instance type of a VirtualMachine so.
+func holdsAnother(r *appsv1.ControllerRevision, owner string) bool {
+	var data metav1.TypeMeta
+	return json.Unmarshal(r.Data.Raw, &data) == nil && data.Kind != "" && data.Kind != owner
+}
+
+// owned returns the revisions that parent controls and that hold it.
 func owned(ctx context.Context, c client.Client, parent client.Object) ([]appsv1.ControllerRevision, error) {
 	all := &appsv1.ControllerRevisionList{}
 	owner, err := narrowed(ctx, c, parent, all)
-	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !owner.Controls(&r) }), err
+	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool {
+		return !owner.Controls(&r) || holdsAnother(&r, owner.Kind)
+	}), err
 }
 
-// inferred reads the revisions whole: only their content says what they hold.
+// inferred reads the revisions whole: only their content shows their fields. It returns nil if all of them hold other
+// objects.
 func inferred(ctx context.Context, c client.Client, parent client.Object, gvk schema.GroupVersionKind) (Kind, error) {
 	revisions, err := owned(ctx, c, parent)
 	if err != nil {
 		return nil, err
+	}
+	if len(revisions) == 0 {
+		return nil, nil //nolint:nilnil // it has no history
 	}
 	pod := corev1.SchemeGroupVersion.WithKind("Pod")
 	pods, err := controlled(ctx, c, parent, pod)

@@ -26,9 +26,11 @@ type UnknownKindError struct {
 	Hidden error
 }
 
+var deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+
 // without says why kinds that are often asked for have no history to read.
 var without = map[schema.GroupKind]string{
-	{Group: "apps", Kind: "Deployment"}: "keeps its revisions as ReplicaSets, and has none yet",
+	deployments:                         "keeps its revisions as ReplicaSets, and has none yet",
 	{Group: "apps", Kind: "ReplicaSet"}: "keeps no revisions: an edit of its template concerns only pods that are made later",
 	{Kind: "ReplicationController"}:     "keeps no revisions: an edit of its template concerns only pods that are made later",
 	{Kind: "Pod"}:                       "keeps no revisions",

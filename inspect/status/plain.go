@@ -20,6 +20,15 @@ import (
 // This file is the status of objects without a history: what they report, and of those that are not done the pods that
 // they control.
 
+// Alone returns the state of an object by its own status alone, and the reason in one sentence. It makes no requests.
+// now is compared with the creation of the object.
+func Alone(o *unstructured.Unstructured, now time.Time) (State, string) {
+	s := &Status{without: true, childless: true, Conditions: reported(o.Object), rolledBack: inspect.RolledBack(o), now: now}
+	s.lags = unobserved(o.Object) != ""
+	s.settle(o, nil)
+	return s.State, s.Reason
+}
+
 // plain is the status of an object without a history. refused is why that could not be read, nil if there is none.
 func plain(ctx context.Context, i *inspect.Inspector, parent client.Object, now time.Time, refused error) (*Status, error) {
 	gvk, err := i.Client().GroupVersionKindFor(parent)

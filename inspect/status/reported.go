@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	"github.com/cairn-dev/cairn/inspect/object"
@@ -17,8 +18,8 @@ import (
 )
 
 // This file reads what the controller of any object reports in its status. kstatus knows the built-in kinds and the
-// conventions (observedGeneration, Ready, Stalled, Reconciling); what it leaves out is conventions as well: phases,
-// counters of replicas, work that ends.
+// conventions of the API (observedGeneration, Ready, Stalled, Reconciling). Of other kinds signs.go reads conditions,
+// phases and flags by their words; here are counters of replicas, and work that ends.
 
 // Counter is a number that a controller reports in the status.
 type Counter struct {
@@ -69,71 +70,55 @@ func reportedBy(o *unstructured.Unstructured) verdict {
 	if err != nil {
 		return inProgress("its status cannot be read: %v", err)
 	}
-	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-	message, _, _ := unstructured.NestedString(o.Object, "status", "message")
-	trouble := broken(o)
+	known := kstatus.GetLegacyConditionsFn(o) != nil
+	says := worst(signs(o))
+	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); known && phase != string(corev1.PodFailed) {
+		says = sign{} // kstatus knows its conditions
+	}
 	switch {
-	case found.Status == kstatus.FailedStatus || slices.Contains(brokenPhases, phase):
-		return verdict{Failed, failure(o, found, phase, message)}
-	case trouble != "":
-		return verdict{Failed, trouble}
+	case found.Status == kstatus.FailedStatus:
+		return verdict{Failed, failure(o, found)}
+	case says.meaning == bad:
+		return verdict{Failed, cmp.Or(podBlocker(o), says.text)}
 	case found.Status == kstatus.InProgressStatus:
 		return inProgress("%s", delay(o, found))
 	case unfinished(o):
 		return inProgress("%s", cmp.Or(suspended(o), enumerateCounters(o, "it has not ended yet")))
-	case kstatus.GetLegacyConditionsFn(o) != nil:
+	case known:
 		return verdict{Done, plainly(found.Message)}
+	case says.meaning == moving, says.meaning == mild && isRun(o):
+		return inProgress("%s", says.text)
 	}
-	return convention(o, phase, message)
+	counts := counted(o)
+	switch {
+	case counts.meaning == moving:
+		return inProgress("%s", counts.text)
+	case says.meaning != silent:
+		return verdict{Done, says.text}
+	case counts.meaning == good, scheme.Scheme.IsGroupRegistered(o.GroupVersionKind().Group):
+		return verdict{Done, enumerateCounters(o, nothingWaited)}
+	default:
+		return verdict{Unknown, sentence(unsaid, enumerateCounters(o, ""))}
+	}
 }
 
-// Phases and conditions that are common in the status of custom resources. Any others say nothing.
-var (
-	brokenPhases = []string{"Failed", "Error", "Degraded"}
-	movingPhases = []string{
-		"Pending", "Progressing", "Paused", "Creating", "Provisioning", "Installing", "Updating", "Upgrading", "Deleting",
-		"Unknown", "Missing", "Suspended",
-	}
-	brokenConditions = []string{"Failed", "Degraded"} // if they are true
-	goodConditions   = []string{"Available", "Ready", "Synced", "Healthy", "Accepted", "Programmed", "Established", "Reconciled"}
-)
-
-// broken says that a condition or the health of an object is that it has failed, empty if none does.
-func broken(o *unstructured.Unstructured) string {
-	for _, kind := range brokenConditions {
-		if c := readiness.FindCondition(o.Object, kind); c != nil && c.Status == string(corev1.ConditionTrue) {
-			return sentence("its condition "+kind+" is True", c.Reason, c.Message)
-		}
-	}
-	if health, why := healthOf(o); slices.Contains(brokenPhases, health) {
-		return sentence("its health is "+health, why)
-	}
-	return ""
-}
-
-// healthOf returns the health that a status says, as Argo CD's Applications do, and why.
-func healthOf(o *unstructured.Unstructured) (health, why string) {
-	if said, _, err := unstructured.NestedString(o.Object, "status", "health"); err == nil {
-		return said, ""
-	}
-	said, _, _ := unstructured.NestedStringMap(o.Object, "status", "health")
-	return said["status"], said["message"]
-}
+// unsaid is the reason of [Unknown].
+const unsaid = "its status has no word that cairn knows"
 
 // goals are the numbers that are wanted, and the counters that reach them: of whatever has replicas, of DaemonSets, and
 // of what is in pods of others, as Kruise's SidecarSets.
 var goals = []struct{ fields, counters []string }{
 	{[]string{"spec", "replicas"}, []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"}},
+	{[]string{"spec", "instances"}, []string{"instances", "readyInstances"}},
+	{[]string{"status", "desiredReplicas"}, []string{"readyReplicas", "availableReplicas"}},
+	{[]string{"status", "desiredWorkerReplicas"}, []string{"readyWorkerReplicas", "availableWorkerReplicas"}},
 	{[]string{"status", "desiredNumberScheduled"}, []string{"updatedNumberScheduled", "numberReady", "numberAvailable"}},
 	{[]string{"status", "matchedPods"}, []string{"updatedPods", "readyPods"}},
 }
 
-// convention is the verdict on objects of kinds that kstatus does not know, and in whose conditions it finds no
-// trouble.
-func convention(o *unstructured.Unstructured, phase, message string) verdict {
-	if why := waiting(o, phase, message); why != "" {
-		return inProgress("%s", why)
-	}
+// counted compares the numbers of a status with those that are wanted.
+func counted(o *unstructured.Unstructured) sign {
+	out := sign{}
 	for _, g := range goals {
 		want, found, err := unstructured.NestedInt64(o.Object, g.fields...)
 		if err != nil || !found {
@@ -141,45 +126,19 @@ func convention(o *unstructured.Unstructured, phase, message string) verdict {
 		}
 		for _, name := range g.counters {
 			has, reported, err := unstructured.NestedInt64(o.Object, "status", name)
-			if err == nil && reported && has < want && (!strings.HasPrefix(name, "updated") || !partitioned(o.Object["spec"])) {
-				return inProgress("%s is %d, and %s is %d", name, has, strings.Join(g.fields, "."), want)
+			switch {
+			case err != nil || !reported:
+			case has >= want:
+				out.meaning = max(out.meaning, good)
+			case !strings.HasPrefix(name, "updated") || !partitioned(o.Object["spec"]):
+				return sign{moving, fmt.Sprintf("%s is %d, and %s is %d", name, has, strings.Join(g.fields, "."), want)}
 			}
 		}
 	}
-	if readiness.FindCondition(o.Object, "Ready") != nil {
-		return verdict{Done, "its condition Ready is True"}
+	if n, _, err := unstructured.NestedInt64(o.Object, "status", "unavailableReplicas"); err == nil && n > 0 {
+		return sign{moving, fmt.Sprintf("unavailableReplicas is %d", n)}
 	}
-	return verdict{Done, enumerateCounters(o, nothingWaited)}
-}
-
-// waiting says what the conditions, the phase or the health of an object wait for, empty if none does.
-func waiting(o *unstructured.Unstructured, phase, message string) string {
-	for _, kind := range goodConditions {
-		if c := readiness.FindCondition(o.Object, kind); c != nil && c.Status != string(corev1.ConditionTrue) {
-			return sentence("its condition "+kind+" is "+c.Status, c.Reason, c.Message)
-		}
-	}
-	if c := readiness.FindCondition(o.Object, "Progressing"); c != nil && c.Status == string(corev1.ConditionTrue) && !good(o) {
-		return sentence("its condition Progressing is True", c.Reason, c.Message)
-	}
-	if slices.Contains(movingPhases, phase) {
-		return sentence("its phase is "+phase, message)
-	}
-	if health, why := healthOf(o); slices.Contains(movingPhases, health) {
-		return sentence("its health is "+health, why)
-	}
-	if ready, says, err := unstructured.NestedBool(o.Object, "status", "ready"); err == nil && says && !ready {
-		return "its status says that it is not ready"
-	}
-	return ""
-}
-
-// good reports whether a condition says that an object is as it should be.
-func good(o *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(goodConditions, func(kind string) bool {
-		c := readiness.FindCondition(o.Object, kind)
-		return c != nil && c.Status == string(corev1.ConditionTrue)
-	})
+	return out
 }
 
 const nothingWaited = "nothing in its status is waited for"
@@ -225,7 +184,7 @@ func suspended(o *unstructured.Unstructured) string {
 }
 
 // failure says why an object has failed: in the words of the condition that says so, or of the pod.
-func failure(o *unstructured.Unstructured, found *kstatus.Result, phase, message string) string {
+func failure(o *unstructured.Unstructured, found *kstatus.Result) string {
 	if why := podBlocker(o); why != "" {
 		return why
 	}
@@ -235,7 +194,7 @@ func failure(o *unstructured.Unstructured, found *kstatus.Result, phase, message
 	if len(found.Conditions) > 0 {
 		return sentence("", found.Conditions[0].Reason, found.Conditions[0].Message)
 	}
-	return sentence("its phase is "+phase, message)
+	return worst(signs(o)).text
 }
 
 // delay says what an object that is in progress lacks.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/robfig/cron/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -29,7 +30,12 @@ const (
 	InProgress State = "InProgress"
 	// Failed: its controller has given up, or goes on only after an edit or a deletion.
 	Failed State = "Failed"
+	// Unknown: its status does not tell.
+	Unknown State = "Unknown"
 )
+
+// States are all states, from the best to the worst.
+var States = []State{Done, Unknown, InProgress, Failed}
 
 // Text returns the state as sentences say it of an object: "is in progress".
 func (s State) Text() string {
@@ -38,6 +44,8 @@ func (s State) Text() string {
 		return "is done"
 	case Failed:
 		return "has failed"
+	case Unknown:
+		return "is in an unknown state"
 	default:
 		return "is in progress"
 	}
@@ -112,7 +120,7 @@ func (s *Status) Message() string {
 	if s.State == Done || strings.HasSuffix(progress, s.Reason) {
 		return progress
 	}
-	return progress + "; " + strings.Join(strings.Fields(s.Reason), " ")
+	return progress + "; " + s.Reason
 }
 
 // settle fills in the state of a parent, and why. blocker is the child that keeps it most, nil if none does.
@@ -126,12 +134,12 @@ func (s *Status) settle(parent *unstructured.Unstructured, blocker *Wait) {
 		switch v.state {
 		case Failed:
 			v.reason = strings.TrimSuffix(v.reason, ".") + "; " + why
-		case InProgress:
-			v.reason = why
+		case InProgress, Unknown:
+			v = verdict{InProgress, why}
 		case Done:
 		}
 	}
-	s.State, s.Reason = v.state, v.reason
+	s.State, s.Reason = v.state, strings.Join(strings.Fields(v.reason), " ") // a message may have several lines
 }
 
 func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
@@ -142,6 +150,8 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 	switch {
 	case s.rolledBack != nil && !s.lags: // the spec is not what the user asked for, even if all children are available
 		return verdict{Failed, "rolled back: " + s.rolledBack.String()}
+	case s.Runs && s.Update == nil && s.empty:
+		return scheduled(parent, s.now)
 	case s.Runs:
 		return s.recorded()
 	case updated != nil || s.Controller != "":
@@ -151,13 +161,16 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 	}
 	v := reportedBy(parent)
 	switch {
-	case v.state == Done && s.unreported(parent):
+	case v.state.settled() && s.unreported(parent):
 		return inProgress("no controller has reported on it yet")
-	case v.state == Done && !s.without:
+	case v.state.settled() && !s.without:
 		return s.beside(v, parent)
 	}
 	return v
 }
+
+// settled reports whether a status names nothing to wait for.
+func (s State) settled() bool { return s == Done || s == Unknown }
 
 // beside is the verdict on parents of other controllers, which report v, and on what can be seen of their children.
 func (s *Status) beside(v verdict, parent *unstructured.Unstructured) verdict {
@@ -170,6 +183,8 @@ func (s *Status) beside(v verdict, parent *unstructured.Unstructured) verdict {
 		return inProgress("%d of %d %s are updated", s.Updated, s.Rolled, s.Children)
 	case s.Available < s.Wanted:
 		return inProgress("%d of %d %s are available, though the status says that all are", s.Available, s.Wanted, s.Children)
+	case v.state == Unknown && s.Total > 0 && s.Available == s.Total && s.Updated == s.Rolled:
+		return verdict{Done, "every child is what the spec asks for, and available"}
 	}
 	return v
 }
@@ -196,6 +211,26 @@ func (s *Status) recorded() verdict {
 	return verdict{Done, fmt.Sprintf("it is recorded as %s, which does not say what is made from it", s.Update)}
 }
 
+// scheduled is the verdict on a CronJob without revisions: no controller records it.
+func scheduled(parent *unstructured.Unstructured, now time.Time) verdict {
+	text, _, _ := unstructured.NestedString(parent.Object, "spec", "schedule")
+	zone, _, _ := unstructured.NestedString(parent.Object, "spec", "timeZone")
+	if _, err := time.LoadLocation(zone); err != nil {
+		return verdict{Failed, fmt.Sprintf("its time zone %q is not known", zone)}
+	}
+	schedule, err := cron.ParseStandard(text)
+	switch {
+	case err != nil:
+		return verdict{Failed, fmt.Sprintf("its schedule %q is invalid: %v", text, err)}
+	case schedule.Next(now).IsZero():
+		return verdict{Failed, fmt.Sprintf("its schedule %q has no date in the next years", text)}
+	}
+	if why := suspended(parent); why != "" {
+		return verdict{Done, why}
+	}
+	return verdict{Done, fmt.Sprintf("it runs at %q, and no controller records it", text)}
+}
+
 // stuck are the reasons of the condition Updated that do not pass by themselves (docs/workloads.md).
 var stuck = []string{"InvalidStrategy", "SelectingAll", "CurrentRevisionLost", "ProgressDeadlineExceeded"}
 
@@ -207,7 +242,7 @@ func (s *Status) rolled(updated *Condition) verdict {
 	switch {
 	case s.lags:
 		return inProgress("its controller has not observed the latest spec")
-	case said && s.Updated == s.Rolled && s.Available == s.Total:
+	case said && s.Updated == s.Rolled && s.allAvailable():
 		return verdict{Done, "every child is what the spec asks for, and available"}
 	case updated == nil:
 		return inProgress("its controller has not said yet how far the rollout is")
@@ -215,11 +250,15 @@ func (s *Status) rolled(updated *Condition) verdict {
 		return verdict{Failed, updated.Reason + ": " + updated.Message}
 	case s.keeps():
 		return verdict{Done, fmt.Sprintf("%s keeps %d of %d %s at their revision", s.keeper, s.Rolled-s.Updated, s.Rolled, s.Children)}
-	case s.Available < s.Total && updated.Status == "True":
-		return inProgress("%d of %d children are not available", s.Total-s.Available, s.Total)
+	case updated.Status == "True" && !s.allAvailable():
+		all := max(s.Total, s.Wanted)
+		return inProgress("%d of %d children are not available", all-s.Available, all)
 	}
 	return inProgress("%s: %s", updated.Reason, updated.Message)
 }
+
+// allAvailable reports whether there are as many available children as the parent asks for, and no others.
+func (s *Status) allAvailable() bool { return s.Available == s.Total && s.Available >= s.Wanted }
 
 // keep counts a child that the strategy of a StatefulSet or DaemonSet keeps at an older revision, as kubectl rollout
 // status does not wait for it.
@@ -229,11 +268,12 @@ func (s *Status) keep(parent *unstructured.Unstructured, child object.Member, up
 	}
 	strategy, _, _ := unstructured.NestedMap(parent.Object, "spec", "updateStrategy")
 	partition, _, _ := unstructured.NestedInt64(strategy, "rollingUpdate", "partition")
+	start, _, _ := unstructured.NestedInt64(parent.Object, "spec", "ordinals", "start")
 	ordinal, err := strconv.ParseInt(child.Name[strings.LastIndexByte(child.Name, '-')+1:], 10, 64)
 	switch {
 	case strategy["type"] == string(appsv1.OnDeleteStatefulSetStrategyType):
 		s.keeper = "the strategy OnDelete"
-	case err == nil && ordinal < partition:
+	case err == nil && ordinal-start < partition:
 		s.keeper = fmt.Sprintf("the partition %d", partition)
 	default:
 		return
@@ -243,7 +283,7 @@ func (s *Status) keep(parent *unstructured.Unstructured, child object.Member, up
 
 // keeps reports whether the strategy keeps all children that are not updated, and there is nothing else to wait for.
 func (s *Status) keeps() bool {
-	return s.kept > 0 && s.Updated+s.kept >= s.Rolled && s.Available == s.Total
+	return s.kept > 0 && s.Updated+s.kept >= s.Rolled && s.allAvailable()
 }
 
 func (s *Status) condition(kind string) *Condition {

@@ -25,7 +25,7 @@ import (
 func TestReportedBy(t *testing.T) {
 	for text, want := range map[string]verdict{
 		"{apiVersion: v1, kind: ConfigMap}":                                                              {Done, nothingWaited},
-		"{apiVersion: example.com/v1, kind: Note, spec: {text: hi}}":                                     {Done, nothingWaited},
+		"{apiVersion: example.com/v1, kind: Note, spec: {text: hi}}":                                     {Unknown, unsaid},
 		"{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Pending}}":                        {InProgress, "PVC is not Bound. phase: Pending"},
 		"{apiVersion: v1, kind: PersistentVolume, status: {phase: Failed, message: no disk}}":            {Failed, "its phase is Failed: no disk"},
 		"{apiVersion: batch/v1, kind: CronJob, spec: {suspend: true}}":                                   {Done, nothingWaited},
@@ -34,13 +34,13 @@ func TestReportedBy(t *testing.T) {
 		"{apiVersion: v1, kind: Pod, status: {phase: Failed, reason: Evicted}}":                          {Failed, "it has failed: Evicted"},
 		"{apiVersion: example.com/v1, kind: App, status: {phase: Degraded, message: 1 pod is lost}}":     {Failed, "its phase is Degraded: 1 pod is lost"},
 		"{apiVersion: example.com/v1, kind: App, status: {phase: Progressing}}":                          {InProgress, "its phase is Progressing"},
-		"{apiVersion: example.com/v1, kind: App, status: {conditions: all good, phase: Healthy}}":        {Done, nothingWaited},
+		"{apiVersion: example.com/v1, kind: App, status: {conditions: all good, phase: Healthy}}":        {Done, "its phase is Healthy"},
 		"{apiVersion: example.com/v1, kind: App, spec: {replicas: 3}, status: {replicas: 3}}":            {Done, "replicas 3"},
 		"{apiVersion: example.com/v1, kind: App, spec: {replicas: 3}, status: {readyReplicas: 1}}":       {InProgress, "readyReplicas is 1, and spec.replicas is 3"},
 		"{apiVersion: example.com/v1, kind: App, metadata: {generation: 3}, status: {observedGeneration: '2'}}": {
 			InProgress, "its controller has not observed the latest spec",
 		},
-		"{apiVersion: example.com/v1, kind: App, metadata: {generation: 3}, status: {observedGeneration: '3'}}": {Done, nothingWaited},
+		"{apiVersion: example.com/v1, kind: App, metadata: {generation: 3}, status: {observedGeneration: '3'}}": {Unknown, unsaid},
 		"{apiVersion: example.com/v1, kind: App, spec: {replicas: 3, updateStrategy: {partition: 2}}, status: {updatedReplicas: 1, replicas: 3}}": {
 			Done, "replicas 3, updatedReplicas 1",
 		},
@@ -83,7 +83,7 @@ func TestReportedBy(t *testing.T) {
 			Failed, "its health is Degraded: 1 pod crashes",
 		},
 		"{apiVersion: argoproj.io/v1alpha1, kind: Application, status: {health: {status: Progressing}}}": {InProgress, "its health is Progressing"},
-		"{apiVersion: argoproj.io/v1alpha1, kind: Application, status: {health: {status: Healthy}}}":     {Done, nothingWaited},
+		"{apiVersion: argoproj.io/v1alpha1, kind: Application, status: {health: {status: Healthy}}}":     {Done, "its health is Healthy"},
 		"{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, status: {desiredNumberScheduled: 3, numberAvailable: 3, numberReady: 3, updatedNumberScheduled: 1}}": {
 			InProgress, "updatedNumberScheduled is 1, and status.desiredNumberScheduled is 3",
 		},
@@ -94,11 +94,11 @@ func TestReportedBy(t *testing.T) {
 			InProgress, "its condition Progressing is True: GroupsProgressing",
 		},
 		"{apiVersion: example.com/v1, kind: App, status: {conditions: [{type: Progressing, status: 'True', reason: New}, {type: Available, status: 'True'}]}}": {
-			Done, nothingWaited,
+			Done, "its condition Available is True",
 		},
 		"{apiVersion: example.com/v1, kind: App, status: {phase: Unknown}}": {InProgress, "its phase is Unknown"},
-		"{apiVersion: example.com/v1, kind: App, status: {ready: false}}":   {InProgress, "its status says that it is not ready"},
-		"{apiVersion: example.com/v1, kind: App, status: {ready: true}}":    {Done, nothingWaited},
+		"{apiVersion: example.com/v1, kind: App, status: {ready: false}}":   {InProgress, "status.ready is false"},
+		"{apiVersion: example.com/v1, kind: App, status: {ready: true}}":    {Done, "status.ready is true"},
 	} {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
@@ -151,7 +151,7 @@ func TestNotReportedYet(t *testing.T) {
 		want State
 	}{
 		"young":                     {"example.com/v1", time.Second, InProgress},
-		"old":                       {"example.com/v1", time.Hour, Done},
+		"old":                       {"example.com/v1", time.Hour, Unknown},
 		"a kind without a status":   {"networking.k8s.io/v1", time.Second, Done},
 		"a kind of a special group": {"jobset.x-k8s.io/v1", time.Second, InProgress},
 	} {
@@ -162,7 +162,11 @@ func TestNotReportedYet(t *testing.T) {
 			{without: true, childless: true, now: now},
 			{childless: true, Update: &inspect.Entry{Number: 1}, now: now}, // its revision is there before any pod
 		} {
-			if s.settle(o, nil); s.State != c.want || c.want == InProgress && !strings.Contains(s.Reason, "reported on it yet") {
+			want := c.want
+			if s.Update != nil && want == Unknown {
+				want = Done // it is recorded
+			}
+			if s.settle(o, nil); s.State != want || c.want == InProgress && !strings.Contains(s.Reason, "reported on it yet") {
 				t.Errorf("%s: %s: %s", name, s.State, s.Reason)
 			}
 		}

@@ -86,6 +86,7 @@ type Status struct {
 	lags      bool // the conditions are about an older spec
 	childless bool // the revisions do not say what is made from them
 	without   bool // the parent has no history
+	empty     bool // there are no revisions
 
 	terminating bool
 	// rolledBack says that its last rollout failed and was undone, nil if not.
@@ -138,7 +139,7 @@ func statusOf(r *inspect.Log, parent *unstructured.Unstructured, m *object.Membe
 		Conditions: reported(parent.Object), Counters: counters(parent.Object), Runs: r.Runs, Held: m.Held,
 		Warnings: slices.Concat(h.Warnings, m.Doubts), now: now,
 	}
-	s.rolledBack = inspect.RolledBack(parent)
+	s.rolledBack, s.empty = inspect.RolledBack(parent), len(h.Entries) == 0
 	for _, child := range m.Children {
 		s.keep(parent, child, child.Of >= 0 && h.Entries[child.Of].Current)
 	}

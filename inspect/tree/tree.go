@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/inspect/status"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -24,16 +24,22 @@ type Node struct {
 
 	// Created is when the object was made, the zero time if it does not exist.
 	Created time.Time
-	// State is one word of kstatus: Current, InProgress, Failed, Terminating; Unknown if the object could not be read,
-	// NotFound if it does not exist.
+	// State is a [status.State], [Terminating], or [NotFound] if the object does not exist. It is [status.Unknown] if the
+	// object could not be read.
 	State string
-	// Message says why the state is not Current.
+	// Message is the reason of a state other than [status.Done].
 	Message string
 	// Revision is the number of the revision that the object is or was made from, 0 if there is none, or it is not known.
 	Revision int64
 	// Children are the objects that this one controls, by kind and name.
 	Children []*Node
 }
+
+// States of a [Node] in addition to the states of package status.
+const (
+	Terminating = "Terminating"
+	NotFound    = "NotFound"
+)
 
 // Tree is what an object controls, directly and indirectly, or what controls it.
 type Tree struct {
@@ -56,7 +62,7 @@ func (f *found) owner() ownership.Owner {
 }
 
 // grow makes the tree below root of all objects that were found. An object that would control itself is shown once.
-func grow(root *found, all []*found) *Node {
+func grow(root *found, all []*found, now time.Time) *Node {
 	below := map[ownership.Owner][]*found{}
 	for _, f := range all {
 		owner := ownership.ControllerOf(f.meta)
@@ -66,7 +72,7 @@ func grow(root *found, all []*found) *Node {
 	var add func(f *found, siblings []*found) *Node
 	add = func(f *found, siblings []*found) *Node {
 		seen[f.meta.UID] = true
-		n := node(f)
+		n := node(f, now)
 		n.Revision = revisionNumber(f, siblings)
 		children := below[f.owner()]
 		slices.SortFunc(children, byKindAndName)
@@ -92,29 +98,25 @@ func byKindAndName(a, b *found) int {
 }
 
 // node describes an object by itself.
-func node(f *found) *Node {
+func node(f *found, now time.Time) *Node {
 	gvk := f.meta.GroupVersionKind()
 	n := &Node{
 		Parent:  object.Parent{GroupVersionKind: gvk, Namespace: f.meta.Namespace, Name: f.meta.Name, UID: f.meta.UID},
 		Created: f.meta.CreationTimestamp.Time,
-		State:   status.UnknownStatus.String(),
+		State:   string(status.Unknown),
 	}
 	switch {
 	case f.meta.DeletionTimestamp != nil:
-		n.State = status.TerminatingStatus.String()
+		n.State = Terminating
 		n.Message = "deletion was requested at " + f.meta.DeletionTimestamp.UTC().Format(time.RFC3339)
 		if len(f.meta.Finalizers) > 0 {
 			n.Message += "; it waits for its finalizers: " + strings.Join(f.meta.Finalizers, ", ")
 		}
 	case f.whole != nil:
-		computed, err := status.Compute(object.Orderly(f.whole))
-		if err != nil {
-			n.Message = err.Error()
-			break
-		}
-		n.State = computed.Status.String()
-		if computed.Status != status.CurrentStatus {
-			n.Message = computed.Message
+		state, why := status.Alone(f.whole, now)
+		n.State = string(state)
+		if state != status.Done {
+			n.Message = why
 		}
 	}
 	return n

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,13 +45,13 @@ func TestTreeIsWhatIsControlled(t *testing.T) {
 	other.UID = "another"
 	theirs := controlledBy(inspecttest.Pod(ds, "theirs", "aaaa"), "pod-b", other, "DaemonSet", appsv1.SchemeGroupVersion)
 	c := inspecttest.Server(interceptor.Funcs{}, ds, inspecttest.StoredOf(t, ds, 7, "aaaa"), p, deeper, mine, theirs)
-	got, err := Below(t.Context(), c, ds, inspecttest.Listed)
+	got, err := Below(t.Context(), c, ds, inspecttest.Listed, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `  controllerrevision.apps/web-aaaa 7 Current
-  pod/web-a 7 InProgress Pod phase not available
-    configmap/of-pod 0 Current
+	want := `  controllerrevision.apps/web-aaaa 7 Done
+  pod/web-a 7 InProgress it is not scheduled yet
+    configmap/of-pod 0 Done
 `
 	if _, below, _ := strings.Cut(drawn(got.Root, ""), "\n"); below != want {
 		t.Errorf("below the parent is\n%swant\n%s", below, want)
@@ -74,7 +75,7 @@ func TestTreeWithoutRights(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	}, ds, inspecttest.StoredOf(t, ds, 7, "aaaa"))
-	got, err := Below(t.Context(), c, ds, inspecttest.Listed)
+	got, err := Below(t.Context(), c, ds, inspecttest.Listed, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestTreeWithoutRights(t *testing.T) {
 func TestAncestors(t *testing.T) {
 	ds := inspecttest.Web("server:1")
 	p := controlledBy(inspecttest.Pod(ds, "web-a", "aaaa"), "pod-a", ds, "DaemonSet", appsv1.SchemeGroupVersion)
-	got, err := Ancestors(t.Context(), inspecttest.Server(interceptor.Funcs{}, ds, p), p)
+	got, err := Ancestors(t.Context(), inspecttest.Server(interceptor.Funcs{}, ds, p), p, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestAncestors(t *testing.T) {
 		"made again": {[]client.Object{p, again}, "daemonset.apps/web 0 NotFound an object of this name exists, but it is another one: its UID is made-again, and not web-uid\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Ancestors(t.Context(), inspecttest.Server(interceptor.Funcs{}, tc.there...), p)
+			got, err := Ancestors(t.Context(), inspecttest.Server(interceptor.Funcs{}, tc.there...), p, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

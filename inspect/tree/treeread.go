@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/inspect/status"
 	"github.com/cairn-dev/cairn/ownership"
 )
 
@@ -35,11 +36,12 @@ const (
 	named = 5
 )
 
-// Below returns what parent controls, directly and indirectly. kinds are those that may be below it, for instance all
-// that discovery says can be listed. They are listed in the namespace of parent or, if it is in none, in all.
+// Below returns what parent controls, directly and indirectly. now is as for [status.Of]. kinds are those that may
+// be below it, for instance all that discovery says can be listed. They are listed in the namespace of parent or, if
+// it is in none, in all.
 //
 // Errors: what the API server says of parent itself. A kind that cannot be listed is a warning.
-func Below(ctx context.Context, c client.Client, parent client.Object, kinds []schema.GroupVersionKind) (*Tree, error) {
+func Below(ctx context.Context, c client.Client, parent client.Object, kinds []schema.GroupVersionKind, now time.Time) (*Tree, error) {
 	root, err := whole(c, parent)
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func Below(ctx context.Context, c client.Client, parent client.Object, kinds []s
 	}
 	below := belowOf(root, all)
 	unread := fill(ctx, c, root.meta.Namespace, below)
-	out.Root = grow(root, below)
+	out.Root = grow(root, below, now)
 	out.Warnings = append(sentences("could not be listed", refused), sentences("could not be read", unread)...)
 	return out, ctx.Err()
 }
@@ -59,19 +61,19 @@ func Below(ctx context.Context, c client.Client, parent client.Object, kinds []s
 // Ancestors returns what controls o, up to the object that nothing controls, as a tree with one branch that ends at o.
 //
 // Errors: what the API server says of o's kind. An owner that cannot be read is a node with the state Unknown, one that
-// is gone or has another UID has the state NotFound.
-func Ancestors(ctx context.Context, c client.Client, o client.Object) (*Tree, error) {
+// was deleted or has another UID has the state [NotFound].
+func Ancestors(ctx context.Context, c client.Client, o client.Object, now time.Time) (*Tree, error) {
 	at, err := whole(c, o)
 	if err != nil {
 		return nil, err
 	}
-	top := grow(at, nil)
+	top := grow(at, nil, now)
 	for range deepest {
 		ref := metav1.GetControllerOfNoCopy(at.meta)
 		if ref == nil {
 			break
 		}
-		owner, n := owner(ctx, c, ref, at.meta.Namespace)
+		owner, n := owner(ctx, c, ref, at.meta.Namespace, now)
 		n.Children = []*Node{top}
 		top = n
 		if owner == nil {
@@ -83,22 +85,22 @@ func Ancestors(ctx context.Context, c client.Client, o client.Object) (*Tree, er
 }
 
 // owner reads what ref names, nil if it is not there, and describes it.
-func owner(ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string) (*found, *Node) {
+func owner(ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string, now time.Time) (*found, *Node) {
 	read, err := object.ReadOwner(ctx, c, ref, namespace)
-	n := &Node{Parent: read.Parent, State: status.UnknownStatus.String()}
+	n := &Node{Parent: read.Parent, State: string(status.Unknown)}
 	switch {
 	case meta.IsNoMatchError(err):
 		n.Message = fmt.Sprintf("%s is not served any more: %v", ref.APIVersion, err)
 	case err != nil:
 		n.Message = err.Error()
 	case read.Another != "":
-		n.State = status.NotFoundStatus.String()
+		n.State = NotFound
 		n.Message = fmt.Sprintf("an object of this name exists, but it is another one: its UID is %s, and not %s", read.Another, ref.UID)
 	case read.Object == nil:
-		n.State, n.Message = status.NotFoundStatus.String(), "it does not exist; what it controls will be deleted by the garbage collector"
+		n.State, n.Message = NotFound, "it does not exist; what it controls will be deleted by the garbage collector"
 	default:
 		f := foundOf(read.Object)
-		return f, grow(f, nil)
+		return f, grow(f, nil, now)
 	}
 	return nil, n
 }

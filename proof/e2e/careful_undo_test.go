@@ -130,7 +130,7 @@ func TestTheOtherVerbs(t *testing.T) {
 	a.says(1, "diff ds/web 1 2 --exit-code", "-      - image: app:1")
 	a.says(0, "diff ds/web 2 live --exit-code", "nothing differs")
 	a.says(0, "diff ds/web ~1 live", "-      - image: app:1")
-	tree := a.says(0, "tree ds/web", "daemonset.apps/web", "controllerrevision.apps/web-", "Current")
+	tree := a.says(0, "tree ds/web", "daemonset.apps/web", "controllerrevision.apps/web-", "Done")
 	if n := strings.Count(tree, "─ pod/web-"); n != nodes {
 		t.Errorf("%d pods of %d:\n%s", n, nodes, tree)
 	}

@@ -101,7 +101,7 @@ differs, 1 if something does, and 2 if that could not be found out; without it 0
 		differs, err := run(cmd.Context(), e, objects, selection, o)
 		switch {
 		case o.exitCode && err != nil:
-			return &env.ExitError{Status: env.Misused, Err: err}
+			return &env.ExitError{Status: env.Undecided, Err: err}
 		case o.exitCode && differs:
 			return &env.ExitError{Status: env.Failed}
 		}

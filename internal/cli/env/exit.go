@@ -15,13 +15,17 @@ const (
 	OK = 0
 	// Failed: the cluster, or something in it, did not let it happen.
 	Failed = 1
-	// Misused: the command line cannot be understood or is not offered; trying again is pointless.
-	Misused = 2
-	// Unfinished: "cairn status" found an object in progress. It is the number of [Misused], whose error says which of the
-	// two it is.
+	// Undecided: "cairn diff --exit-code" or "cairn verify" could not find out the answer, as of diff(1).
+	Undecided = 2
+	// Unfinished: "cairn status" found an object in progress.
 	Unfinished = 2
 	// Broken: "cairn status" found an object whose controller has given up, or needs help.
 	Broken = 3
+	// Unsaid: "cairn status" found an object whose state is unknown.
+	Unsaid = 4
+	// Misused: the command line cannot be understood or is not offered; trying again is pointless. It is EX_USAGE of
+	// sysexits.h, so that no script takes it for an answer.
+	Misused = 64
 	// TimedOut: what --watch or --wait waits for had not come about in time, as of timeout(1).
 	TimedOut = 124
 	// Interrupted: a signal ended the wait, as of a shell.
@@ -31,15 +35,16 @@ const (
 // ExitCodes is the table of exit codes for people.
 const ExitCodes = `Exit codes:
 
-  0  done; or there was nothing to do, as when an undo would change nothing
-  1  it failed: the cluster cannot be reached, an object does not exist, access is denied, it changed meanwhile
-  2  the command line is wrong: an unknown verb, flag, controller or value; trying again will not help
+   0  done; or there was nothing to do, as when an undo would change nothing
+   1  it failed: the cluster cannot be reached, an object does not exist, access is denied, it changed meanwhile
+  64  the command line is wrong: an unknown verb, flag, controller or value; trying again will not help
 
 "cairn status" answers with it, and so do --watch, and --wait of "cairn undo":
 
     0  the object is done
-    2  it is in progress; a command line that is wrong has this code too, and an error
+    2  it is in progress
     3  it has failed: its controller has given up, or goes on only after an edit or a deletion
+    4  its state is unknown
   124  it was not done within --timeout
   130  the wait was interrupted
 

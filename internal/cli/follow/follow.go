@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -95,9 +96,11 @@ func rollout(ctx context.Context, e *env.Env, i *inspect.Inspector, parent clien
 		case ctx.Err() != nil:
 			return p.over(ctx, e, o.Timeout)
 		case passing(err):
+			p.unread(err, e.Clock.Now())
 		case err != nil:
 			return lost(err)
 		default:
+			p.failing = nil
 			changed, err := p.show(s)
 			if err != nil || s.State != status.InProgress {
 				return errors.Join(err, Answer(s.State))
@@ -121,6 +124,8 @@ func Answer(s status.State) error {
 		return nil
 	case status.Failed:
 		return &env.ExitError{Status: env.Broken}
+	case status.Unknown:
+		return &env.ExitError{Status: env.Unsaid}
 	default:
 		return &env.ExitError{Status: env.Unfinished}
 	}
@@ -149,10 +154,13 @@ func (p *printer) over(ctx context.Context, e *env.Env, timeout time.Duration) e
 	if !errors.Is(context.Cause(ctx), errTimeout) {
 		return &env.ExitError{Status: env.Interrupted}
 	}
-	last := "nothing could be read"
-	if p.last != nil {
-		last = p.last.Line()
+	var last []string
+	if p.failing != nil {
+		last = append(last, p.failing.text(e.Clock.Now()))
 	}
-	fmt.Fprintf(e.ErrOut, "timed out after %s: %s\n", timeout, last)
+	if p.last != nil {
+		last = append(last, p.last.Line())
+	}
+	fmt.Fprintf(e.ErrOut, "timed out after %s: %s\n", timeout, strings.Join(last, "; before that "))
 	return &env.ExitError{Status: env.TimedOut}
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cairn-dev/cairn/inspect/status"
 	"github.com/cairn-dev/cairn/internal/cli/env"
@@ -26,6 +27,34 @@ type printer struct {
 	warned map[string]bool // what was warned of
 	before []string        // the warnings at the last look
 	drawn  int             // how many lines the view has
+
+	failing *failing // nil: the last read has succeeded
+}
+
+// failing describes reads that fail one after the other.
+type failing struct {
+	since, told time.Time
+	err         error
+}
+
+// text is the time for which the object could not be read, and the reason.
+func (f *failing) text(now time.Time) string {
+	return fmt.Sprintf("not read for %s: %v", now.Sub(f.since).Round(time.Second), f.err)
+}
+
+// A failure is reported after tellAfter, and again every tellEvery: a busy API server answers the next read.
+const tellAfter, tellEvery = 5 * time.Second, 30 * time.Second
+
+// unread notes that the object could not be read.
+func (p *printer) unread(err error, now time.Time) {
+	if p.failing == nil {
+		p.failing = &failing{since: now}
+	}
+	f := p.failing
+	if f.err = err; now.Sub(f.since) >= tellAfter && now.Sub(f.told) >= tellEvery {
+		f.told = now
+		p.warn("The object was " + f.text(now) + ".")
+	}
 }
 
 func newPrinter(e *env.Env, o Options) *printer {
@@ -97,6 +126,8 @@ func (p *printer) draw(s *status.Status) error {
 
 // Paint returns a view, made safe for a terminal, with its state in the colour that it has.
 func Paint(text []byte, s *status.Status) []byte {
-	colours := map[status.State]env.Colour{status.Done: env.Green, status.InProgress: env.Yellow, status.Failed: env.Red}
+	colours := map[status.State]env.Colour{
+		status.Done: env.Green, status.Unknown: env.Yellow, status.InProgress: env.Yellow, status.Failed: env.Red,
+	}
 	return env.Paint(text, s.StateText(), colours[s.State])
 }

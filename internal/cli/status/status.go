@@ -4,6 +4,7 @@ package status
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,11 +99,11 @@ func run(ctx context.Context, e *env.Env, found *env.Found, format string) error
 	if failed != nil {
 		return failed
 	}
-	answer := status.Done
+	worst := status.Done
 	for _, s := range all {
-		if s.State == status.Failed || answer == status.Done {
-			answer = s.State
+		if slices.Index(status.States, s.State) > slices.Index(status.States, worst) {
+			worst = s.State
 		}
 	}
-	return follow.Answer(answer)
+	return follow.Answer(worst)
 }

@@ -23,8 +23,9 @@ func New(e *env.Env) *cobra.Command {
 		Long: `Show what an object controls, directly and indirectly, found by controller references alone: all kinds that the cluster
 has and that you may list are looked at, in the namespace of the object or, if it is in none, in all namespaces.
 
-REVISION is the number of the revision that an object holds, or was made from. STATE is one word: Current, InProgress, Failed,
-Terminating, NotFound for an owner that does not exist any more, Unknown for what could not be read; MESSAGE says why it is not Current.
+REVISION is the number of the revision that an object holds, or was made from. STATE is one word: Done, InProgress, Failed or Unknown, as
+in "cairn status", Terminating, or NotFound for an owner that was deleted. Objects that could not be read are Unknown. MESSAGE is the
+reason of any state but Done.
 With --up the owners of the object are shown, from the uppermost one down to the object.`,
 		Example: `  # What does a Deployment control?
   cairn tree deploy/api
@@ -69,11 +70,11 @@ func all(ctx context.Context, e *env.Env, found *env.Found, up bool, format stri
 
 func read(ctx context.Context, e *env.Env, i *inspect.Inspector, o client.Object, up bool) (*tree.Tree, error) {
 	if up {
-		return tree.Ancestors(ctx, i.Client(), o)
+		return tree.Ancestors(ctx, i.Client(), o, e.Clock.Now())
 	}
 	kinds, err := e.Kinds(o.GetNamespace() != "")
 	if err != nil {
 		return nil, err
 	}
-	return tree.Below(ctx, i.Client(), o, kinds)
+	return tree.Below(ctx, i.Client(), o, kinds, e.Clock.Now())
 }

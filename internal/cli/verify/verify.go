@@ -78,7 +78,7 @@ and 2 if that could not be found out.`,
 func run(ctx context.Context, e *env.Env, args []string, o options) error {
 	inspector, found, err := look(ctx, e, args, o.all)
 	if err != nil {
-		return &env.ExitError{Status: env.Misused, Err: err}
+		return &env.ExitError{Status: env.Undecided, Err: err}
 	}
 	e.Warn(found.Warnings...)
 	if err := show(e.Out, found, o.format); err != nil {
