@@ -171,7 +171,7 @@ func TestVerifyAndFix(t *testing.T) {
 	again.Revision = 1
 	a.create(&again)
 	a.says(1, "verify", "SameContent", "SameNumber")
-	a.says(2, "verify --fix", "use --yes to confirm")
+	a.says(64, "verify --fix", "use --yes to confirm")
 	a.says(1, "verify --fix --yes", "delete controllerrevision.apps/", "1 of 2 problems put right")
 	a.says(0, "verify", "nothing is wrong with 1 revision of 1 object")
 }
