@@ -35,6 +35,8 @@ type Applied struct {
 	// Altered is a unified diff, as YAML, from the revision to what the API server's answer has in its place, where that
 	// is more than defaults: admission has changed it. Empty mostly.
 	Altered string
+	// Warnings are sentences about what else the caller should tell a user.
+	Warnings []string
 }
 
 // ChangedError says that the parent has changed since it was read, and that nothing was written. The caller shows it;
@@ -78,7 +80,11 @@ func (i *Inspector) Apply(ctx context.Context, plan *Undo, dryRun bool) (*Applie
 	for range maxReads {
 		var out client.Object
 		if out, err = i.patch(ctx, &u, dryRun); err == nil {
-			return u.applied(out, dryRun)
+			done, err := u.applied(out, dryRun)
+			if err == nil && !dryRun {
+				done.Warnings = i.handOver(ctx, &u, out)
+			}
+			return done, err
 		}
 		switch {
 		case apierrors.IsNotFound(err):

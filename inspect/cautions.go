@@ -30,7 +30,7 @@ func cautions(u *Undo) []string {
 		say("%s is paused: the spec is changed, and nothing is rolled out until it is resumed.", u.Parent)
 	}
 	out = append(out, u.scales()...)
-	return append(out, rivals(u.Parent, u.live)...)
+	return append(out, rivals(u.Parent, u.live, u.To.stored.Target, u.added)...)
 }
 
 // paused reports whether an object says that it is, where Deployments and those who follow them say so.

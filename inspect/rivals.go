@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/inspect/object"
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file names who else writes the parent, and would take an undo back: tools that keep objects as files say, and
@@ -37,26 +39,31 @@ var keepers = []keeper{
 // What each tool does with an edit that is not its own, and what to do about it.
 const (
 	byHelm = ": its next upgrade takes this undo back; helm rollback changes the release as well."
-	byArgo = ": if it heals itself this undo is taken back within minutes, otherwise by the next sync; revert the commit as well."
+	byArgo = ": its next sync takes this undo back, within seconds if it heals itself; revert the commit as well."
 	byFlux = ", which takes this undo back at its next reconciliation; suspend it, or revert the commit as well."
 )
 
 // rivals names other writers that will write the parent again and revert the undo. Of the tools, the first that is
-// found is named: one mark is often beside another one of the same tool.
-func rivals(p object.Parent, live metav1.Object) []string {
+// found is named: one mark is often beside another one of the same tool. target holds the fields that the undo writes,
+// and only those that it adds.
+func rivals(p object.Parent, live metav1.Object, target *revision.Target, only []string) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if _, ok := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; ok {
-		say("%s is managed by kubectl apply: the next apply of a manifest that was not put back as well takes this undo back.", p)
+		say("%s is managed by kubectl apply: the next apply of a manifest that was not reverted takes this undo back, as a whole.", p)
 	}
-	for _, m := range live.GetManagedFields() {
-		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" {
-			say("%s is managed by server-side apply of %q: its next apply conflicts with this undo, or takes it back.", p, m.Manager)
-		}
+	managers := appliers(live, target)
+	if len(managers) == 1 {
+		say("%s is managed by server-side apply of %q: its next apply takes this undo back, as a whole.", p, managers[0])
+	} else if len(managers) > 1 {
+		say("%s is managed by server-side apply of %q: the next apply of each takes its fields back%s.", p, managers, keeps(only))
 	}
 	for _, k := range keepers {
 		if mark := k.mark(live); mark != "" {
 			say(k.sentence, p, mark)
+			if strings.HasSuffix(k.sentence, byHelm) && len(managers) == 0 && len(only) > 0 {
+				say("An upgrade by Helm takes the fields of the release back%s.", keeps(only))
+			}
 			break
 		}
 	}
@@ -64,6 +71,19 @@ func rivals(p object.Parent, live metav1.Object) []string {
 		say("%s is controlled by %s %s, which may take this undo back.", p, ref.Kind, ref.Name)
 	}
 	return out
+}
+
+// keeps is a clause about fields that an apply keeps because no manifest had them, empty if there are none.
+func keeps(only []string) string {
+	const most = 5
+	switch n := len(only); {
+	case n == 0:
+		return ""
+	case n > most:
+		return fmt.Sprintf(", and keeps %s and %d more", strings.Join(only[:most], ", "), n-most)
+	default:
+		return ", and keeps " + strings.Join(only, ", ")
+	}
 }
 
 // mark returns the value of the mark that an object has, empty if it has none.

@@ -27,7 +27,7 @@ func TestWhoTakesAnUndoBack(t *testing.T) {
 		"Flux HelmRelease":   {labels: map[string]string{"helm.toolkit.fluxcd.io/name": "shop"}, want: "Flux HelmRelease shop"},
 	} {
 		o := &metav1.ObjectMeta{Labels: c.labels, Annotations: c.annotations}
-		got := rivals(object.Parent{Name: "web"}, o)
+		got := rivals(object.Parent{Name: "web"}, o, nil, nil)
 		if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0], c.want)) {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,8 +47,10 @@ type Undo struct {
 
 	kind object.Kind
 	live client.Object
-	mask content.Masker
-	log  *Log
+	// added are the paths of the fields that the undo adds.
+	added []string
+	mask  content.Masker
+	log   *Log
 	// rollback is the failure that is undone, nil if a user asks, and asked what [rollback.OnDeadlineAnnotation] said.
 	rollback *rollback.Failure
 	asked    string
@@ -220,22 +223,32 @@ func (u *Undo) aim(live client.Object) error {
 	if u.Patch, err = snapshot.RestorePatch(live); err != nil {
 		return fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
 	}
-	if u.Patch, err = u.annotated(u.Patch, live); err != nil {
-		return err
-	}
 	restored, err := snapshot.Restore(live)
 	if err != nil {
 		return fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
+	}
+	if u.Patch, err = u.annotated(u.Patch, live, restored); err != nil {
+		return err
+	}
+	if u.added, err = u.adds(restored); err != nil {
+		return err
 	}
 	u.Diff, u.Privileges, err = u.compare(restored, u.To.String())
 	return err
 }
 
-// annotated adds to a patch the annotations that the parent gets: the cause of the revision that it goes back to, as
-// kubectl does, because its controller would copy the one that it has, which is about the revision that it leaves; and
-// what is noted of a rollback.
-func (u *Undo) annotated(patch []byte, live client.Object) ([]byte, error) {
+// annotated adds annotations of the parent to a patch: the record of client-side apply, the note of a rollback, and the
+// cause of the revision to go back to. kubectl does the last as well, because the controller would copy the cause of
+// the revision that the parent leaves.
+func (u *Undo) annotated(patch []byte, live client.Object, restored map[string]any) ([]byte, error) {
 	values := map[string]string{}
+	applied, err := lastApplied(live, restored, u.scale())
+	if err != nil {
+		return nil, fmt.Errorf("follow the last applied manifest of %s: %w", u.Parent, err)
+	}
+	if applied != "" {
+		values[corev1.LastAppliedConfigAnnotation] = applied
+	}
 	if u.kind.Is().Copied {
 		values[ChangeCauseAnnotation] = u.To.ChangeCause
 	}
@@ -274,6 +287,18 @@ func (u *Undo) wanted(live client.Object) (*revision.Snapshot, error) {
 		return nil, fmt.Errorf("plan to bring %s back to %s: %w", u.Parent, u.To, err)
 	}
 	return to.Target.Snapshot(merged)
+}
+
+// adds returns the paths of the fields that restored has and the live parent has not.
+func (u *Undo) adds(restored any) (out []string, err error) {
+	a, errA := content.Recorded(u.To.stored.Target, u.live)
+	b, errB := content.Recorded(u.To.stored.Target, restored)
+	for _, c := range u.mask.Changes(a, b) {
+		if c.Before == "" {
+			out = append(out, c.Path)
+		}
+	}
+	return out, errors.Join(errA, errB)
 }
 
 // compare returns the diff and the added privileges from the live parent to another state of it, in the fields that the

@@ -153,17 +153,18 @@ func TestPassedOver(t *testing.T) {
 func TestRivals(t *testing.T) {
 	ds := inspecttest.Web("web:2")
 	p := object.Parent{Name: "web"}
-	if got := rivals(p, ds); len(got) != 0 {
+	if got := rivals(p, ds, history.DaemonSet().Target(), nil); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
 	ds.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
 	ds.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "argocd", Operation: metav1.ManagedFieldsOperationApply},
+		{Manager: "argocd", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{}}}`)},
+		{Manager: "scaler", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)},
 		{Manager: "status", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"},
 		{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate},
 	}
 	ds.OwnerReferences = []metav1.OwnerReference{{Kind: "Shop", Name: "corner", Controller: new(true)}}
-	inspecttest.ExpectWarnings(t, rivals(p, ds), "next apply of a manifest", `server-side apply of "argocd"`, "controlled by Shop corner")
+	inspecttest.ExpectWarnings(t, rivals(p, ds, history.DaemonSet().Target(), nil), "next apply of a manifest", `server-side apply of "argocd"`, "controlled by Shop corner")
 }
 
 // TestAltered: what admission makes of an undo is not called the revision. Defaults are no change.

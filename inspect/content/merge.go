@@ -1,6 +1,7 @@
 package content
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 
@@ -24,6 +25,22 @@ func Merge(live, from, to *revision.Snapshot, hashes []string) (map[string]any, 
 		}
 	}
 	return merger{hashes}.fields(trees[0], trees[1], trees[2]), nil
+}
+
+// Follow returns a manifest with the fields changed that differ between two states of the object that it describes. It
+// changes none of its arguments. An error means that a state is not JSON.
+func Follow(manifest map[string]any, before, after any) (map[string]any, error) {
+	var trees [3]map[string]any
+	for n, v := range []any{manifest, before, after} {
+		raw, err := json.Marshal(v)
+		if err == nil {
+			trees[n], err = decoded(raw)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return merger{}.fields(trees[0], trees[1], trees[2]), nil
 }
 
 // merger merges trees, and changes none of them.

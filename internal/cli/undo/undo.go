@@ -206,6 +206,7 @@ func carryOut(ctx context.Context, e *env.Env, i *inspect.Inspector, plan *inspe
 	if err != nil {
 		return result{}, err
 	}
+	e.Warn(done.Warnings...)
 	return result{plan: plan, done: done}, nil
 }
 
