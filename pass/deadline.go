@@ -127,7 +127,8 @@ func (p *Pass) noteProgress(r Rollout, deadline time.Duration, good rollback.Goo
 		Note: rollback.NoteOf(p.Parent), Now: p.Now(), Deadline: deadline,
 	}
 	if plan := r.evidence(); plan != nil {
-		seen.Plan, seen.Held = *plan, stateOf(false, *r.Plan, updated) == held
+		state := stateOf(false, *r.Plan, updated)
+		seen.Plan, seen.Held = *plan, state == held || state == failing && permitted(*r.Plan) // a place is to stay empty
 		m.progress = seen.Next(m.progress)
 	}
 	is := m.progress

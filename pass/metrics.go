@@ -76,7 +76,10 @@ func (p *Pass) measure(plan rollout.Plan, updated metav1.Condition, failed bool)
 }
 
 // held is the state of a rollout that has done all that it may.
-const held = "held"
+const (
+	held    = "held"
+	failing = "failing"
+)
 
 // stateOf is the state of a rollout, empty if it is finished.
 func stateOf(finished bool, plan rollout.Plan, updated metav1.Condition) string {
@@ -88,12 +91,17 @@ func stateOf(finished bool, plan rollout.Plan, updated metav1.Condition) string 
 	case updated.Reason == RolloutProgressing:
 		return "progressing"
 	case updated.Reason != RolloutWaiting:
-		return "failing"
-	case plan.Updated+plan.Held == plan.Total && plan.Done.Available == plan.Done.Made: // a canary that is down is not all
+		return failing
+	case permitted(plan):
 		return held
 	default:
 		return "waiting"
 	}
+}
+
+// permitted reports whether all permitted updates are done and available: a canary that is down is not.
+func permitted(plan rollout.Plan) bool {
+	return plan.Updated+plan.Held == plan.Total && plan.Done.Available == plan.Done.Made
 }
 
 // show makes the series of the rollout say so.

@@ -54,6 +54,9 @@ func (u Unit) available() bool {
 	return !u.Crowded && (u.Old != nil && u.Old.Available || u.New != nil && u.New.Available)
 }
 
+// empty reports whether the unit is vacant and holds no instance.
+func (u Unit) empty() bool { return u.Vacant && u.Old == nil && u.New == nil && !u.Crowded }
+
 // Strategy is the budget of a rollout. The caller resolves percentages. The rollout uses MaxUnavailable before
 // MaxSurge, so that it goes on where a quota has no room for an instance beside the old one, as a Deployment does.
 type Strategy struct {
@@ -108,11 +111,12 @@ type Plan struct {
 	Waiting []Wait
 	// Total counts the units of the set, Updated those that hold a conforming instance and no other, Available and
 	// Unavailable those that are available and those that are not, before the steps. Held units count as the others do.
-	// Leaving units do not count; an empty vacant unit counts in Total only.
+	// Leaving units do not count; an empty vacant unit counts in Total and Held only.
 	Total, Updated, Available, Unavailable int
 	// Down are the keys of the unavailable ones: they use the budget up.
 	Down []string
-	// Held counts the units that keep an old instance because they are held, or the rollout is paused.
+	// Held counts the units that keep an old instance because they are held, or the rollout is paused, and the empty
+	// vacant ones.
 	Held int
 	// Done is how far the rollout is.
 	Done Progress
@@ -238,7 +242,8 @@ func (p *planner) count(u Unit) {
 	switch {
 	case u.available():
 		p.Available++
-	case u.Vacant && u.Old == nil && u.New == nil && !u.Crowded:
+	case u.empty():
+		p.Held++
 	default:
 		p.Unavailable++
 		p.unavailable++

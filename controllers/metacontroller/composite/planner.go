@@ -270,7 +270,7 @@ func (p *planner) roll() error {
 func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 	down := 0
 	for i, u := range units {
-		isNew := u.New != nil || u.Old == nil && p.belongsTo[s.keys[i]] == p.newest
+		isNew := p.belongsTo[s.keys[i]] == p.newest && (u.New != nil || u.Old == nil)
 		if isNew && (u.New == nil || !u.New.Available) {
 			down++
 		}
@@ -292,7 +292,9 @@ func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	u := rollout.Unit{Key: key.String()}
 	child := p.observed[key]
-	u.Vacant = child == nil && s.held(i) && p.isLost(p.belongsTo[key])
+	if u.Vacant = child == nil && s.held(i) && p.isLost(p.belongsTo[key]); u.Vacant {
+		p.keeping++
+	}
 	if child == nil || child.GetDeletionTimestamp() != nil {
 		if child != nil {
 			p.waits = append(p.waits, rollout.Wait{Unit: u.Key, Reason: "it is terminating"})

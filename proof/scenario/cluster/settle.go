@@ -39,6 +39,7 @@ func (s *Stage) Settle(ctx context.Context) error {
 	defer cancel()
 	asked, quiet := -1, time.Duration(0)
 	var last error
+	var before []string // the objects at the last look: a manager has not answered yet to what changed since
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		if failed := s.failed.Load(); failed != nil {
 			return false, *failed
@@ -50,9 +51,10 @@ func (s *Stage) Settle(ctx context.Context) error {
 		if quiet += poll; quiet < still || quiet%(still/2) != 0 {
 			return false, nil // looking costs time as well
 		}
-		var wants time.Duration
-		wants, last = s.unsettled(ctx)
-		return last == nil || wants > 0 && quiet >= wants, nil
+		wants, versions, why := s.unsettled(ctx)
+		same := slices.Equal(versions, before)
+		last, before = why, versions
+		return same && (why == nil || wants > 0 && quiet >= wants), nil
 	})
 	if err != nil {
 		return fmt.Errorf("it does not settle: %w\nthe last requests:\n%s", errors.Join(err, last), s.lastRequests())
@@ -82,17 +84,18 @@ func (s *Stage) asked() int {
 	return n
 }
 
-// unsettled says what is not at its end, and how long that may stay so: 0 if it has to end.
-func (s *Stage) unsettled(ctx context.Context) (time.Duration, error) {
-	wants, why := time.Duration(0), error(nil)
+// unsettled returns an error about an object that still changes, the time for which it may stay so, and the versions of
+// all objects. If the time is 0, it has to end.
+func (s *Stage) unsettled(ctx context.Context) (wants time.Duration, versions []string, why error) {
 	for _, k := range s.kinds {
 		parents, err := s.list(ctx, k.Parents)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		there := map[types.UID]bool{}
 		for _, parent := range parents {
 			there[parent.GetUID()] = true
+			versions = append(versions, parent.GetResourceVersion())
 			if k.ObservedGeneration(parent) < parent.GetGeneration() || !k.Complete(parent) {
 				why = fmt.Errorf("%s %s is not complete", k.Parent.Kind, parent.GetName())
 				wants = max(wants, stuck+minReady(parent))
@@ -104,11 +107,14 @@ func (s *Stage) unsettled(ctx context.Context) (time.Duration, error) {
 				err = leftover(k, there, objects)
 			}
 			if err != nil {
-				return 0, err
+				return 0, nil, err
+			}
+			for _, o := range objects {
+				versions = append(versions, o.GetResourceVersion())
 			}
 		}
 	}
-	return wants, why
+	return wants, versions, why
 }
 
 // leftover says which object the garbage collector or a kubelet has still to take away.
