@@ -293,12 +293,15 @@ func (u *Undo) wanted(live client.Object) (*revision.Snapshot, error) {
 func (u *Undo) adds(restored any) (out []string, err error) {
 	a, errA := content.Recorded(u.To.stored.Target, u.live)
 	b, errB := content.Recorded(u.To.stored.Target, restored)
+	if err := errors.Join(errA, errB); err != nil {
+		return nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
+	}
 	for _, c := range u.mask.Changes(a, b) {
 		if c.Before == "" {
 			out = append(out, c.Path)
 		}
 	}
-	return out, errors.Join(errA, errB)
+	return out, nil
 }
 
 // compare returns the diff and the added privileges from the live parent to another state of it, in the fields that the

@@ -75,7 +75,7 @@ func (p *Pass) measure(plan rollout.Plan, updated metav1.Condition, failed bool)
 	s.show(state)
 }
 
-// held is the state of a rollout that has done all that it may.
+// States of a rollout that others ask for: held has done all permitted updates, failing needs help.
 const (
 	held    = "held"
 	failing = "failing"
