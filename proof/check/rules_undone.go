@@ -40,25 +40,30 @@ func (s *step) undone() {
 	}
 	s.wasGood(back.To)
 	s.inTime(deadline)
-	if s.k.Asked == nil && !s.ever(s.e.Old, func(world *State) bool { return s.unfinished(world, s.e.Old) }) {
+	if !s.ever(s.e.Old, func(world *State) bool { return s.unfinished(world, s.e.Old) }) {
 		s.violationf("U2", "its rollout to %s is undone, and every child that may be updated is updated and available", back.From)
 	}
 	s.stillStuck(back.From, deadline)
 }
 
 // unfinished reports whether some wanted unit that is not guarded lacks an available child of the content that parent
-// asks for. It is true if there is no such unit.
+// asks for, in any resource of its children. It is true if there is no such unit.
 func (s *step) unfinished(world *State, parent client.Object) bool {
 	units := 0
-	for _, u := range s.k.Units(world, parent) {
-		if !u.Wanted || u.Guarded {
+	for _, k := range s.kinds {
+		if k.Parents != s.k.Parents {
 			continue
 		}
-		units++
-		if !slices.ContainsFunc(s.k.alive(u), func(child client.Object) bool {
-			return s.k.Available(child, parent, s.decidedAt()) && s.k.StraysNow(child, parent) == ""
-		}) {
-			return true
+		for _, u := range k.Units(world, parent) {
+			if !u.Wanted || u.Guarded {
+				continue
+			}
+			units++
+			if !slices.ContainsFunc(k.alive(u), func(child client.Object) bool {
+				return k.Available(child, parent, s.decidedAt()) && k.StraysNow(child, parent) == ""
+			}) {
+				return true
+			}
 		}
 	}
 	return units == 0

@@ -1,7 +1,6 @@
 package mutants
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 )
 
@@ -116,7 +114,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		t.Helper()
 		results[slices.Index(mutants, m)] = hunt(t, m)
 	})
-	caught, last := report(t, mutants, results)
+	caught, last := lastSeeds(mutants, results)
 	healthy(t, mutants, last)
 	_, _ = fmt.Fprintf(os.Stdout, "check: mutants: %d of %d run were caught (there are %d), by seed %d at the latest, in %.0f s\n",
 		caught, len(mutants), all, slices.Max(append(slices.Collect(maps.Values(last)), 0)), time.Since(start).Seconds())
@@ -137,6 +135,7 @@ func hunt(t *testing.T, m *Mutant) caught {
 	}
 	out, err := run(t.Context(), ".", binary, append(m.arguments(t, dir), "-until="+strings.Join(m.Expect, " "))...)
 	c := caught{took: time.Since(start)}
+	defer func() { c.say(m) }()
 	if err == nil {
 		t.Errorf("%s\nNothing shows it: no violation of any of %v:\n%s", m.Sentence, m.Expect, out)
 		return c
@@ -186,35 +185,34 @@ func healthy(t *testing.T, mutants []*Mutant, last map[string]uint64) {
 	}
 }
 
-// report prints a line for each mutant. It returns how many were caught, and the last seed that it took in each world,
-// by its name, a slash and its trouble.
-func report(t *testing.T, mutants []*Mutant, results []caught) (number int, last map[string]uint64) {
-	t.Helper()
+// say prints the line of a mutant: what is printed as it comes is there when the run is killed or times out.
+func (c *caught) say(m *Mutant) {
+	if len(c.Broken) == 0 {
+		_, _ = fmt.Printf("%-44s NOT CAUGHT in %.0f s\n", m.Name, c.took.Seconds())
+		return
+	}
+	by := "scenario"
+	if m.Script == "" {
+		by = fmt.Sprintf("seed %d", c.Seed)
+	}
+	_, _ = fmt.Printf("%-44s %-10s %-9s %4.0f s  %.120s\n",
+		m.Name, strings.Join(c.Broken, " "), by, c.took.Seconds(), strings.TrimSpace(c.Sentence))
+}
+
+// lastSeeds returns how many mutants were caught, and the last seed that it took in each world, by its name, a slash and
+// its trouble.
+func lastSeeds(mutants []*Mutant, results []caught) (number int, last map[string]uint64) {
 	last = map[string]uint64{}
-	var text bytes.Buffer
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for i, m := range mutants {
 		c := results[i]
-		if c.took == 0 {
-			continue // go test -run has left it out
-		}
 		if len(c.Broken) == 0 {
-			_, _ = fmt.Fprintf(w, "%s\tNOT CAUGHT\n", m.Name)
-			continue
+			continue // or go test -run has left it out
 		}
 		number++
-		by := "scenario"
 		if m.Script == "" {
 			last[m.World+"/"+m.Trouble] = max(last[m.World+"/"+m.Trouble], c.Seed)
-			by = fmt.Sprintf("seed %d", c.Seed)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%.0f s\t%.120s\n",
-			m.Name, strings.Join(c.Broken, " "), by, c.took.Seconds(), strings.TrimSpace(c.Sentence))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = fmt.Fprint(os.Stdout, text.String())
 	return number, last
 }
 
