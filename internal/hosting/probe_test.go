@@ -112,18 +112,48 @@ func (f *forgetful) RESTMapping(kind schema.GroupKind, versions ...string) (*met
 	return &meta.RESTMapping{Resource: catsets.Resource, Scope: f.scope}, nil
 }
 
+// watchCatSets hosts controllers that watch CatSets, in a world where an authority speaks.
+func (w *world) watchCatSets() (*hosting, *authority) {
+	a := &authority{served: catsetsServed(true), refused: map[string]bool{}}
+	w.mapper = &forgetful{scope: meta.RESTScopeNamespace, from: a}
+	shared := w.shared(a)
+	return w.host(func(h *hosting) {
+		h.host = shared
+		h.sources = []source.Source{&watching.Events{Cache: shared.Cache, Object: catsets.New(), Handler: &handler.EnqueueRequestForObject{}}}
+	}), a
+}
+
+// TestListRefusedFromTheStart: who waits for a list that is refused is told so at once, and once.
+func TestListRefusedFromTheStart(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.caches.listing("CatSet", forbidden())
+		h, a := w.watchCatSets()
+		a.refused["list catsets"], a.refused["watch catsets"] = true, true
+		c := w.describe("one")
+		settle(15 * time.Second)
+		const want = "False ResourceNotListed: CatSet of ctl.example/v1: its objects could not be listed yet: the role of the manager " +
+			"does not let it watch catsets.ctl.example: grant that (cairn roles prints what is needed); the controller starts by itself then"
+		if got := w.ready(c); got != want {
+			t.Error(got)
+		}
+		settle(10 * time.Minute)
+		if written := h.written(); written > 3 {
+			t.Errorf("the status was written %d times", written)
+		}
+		w.caches.listing("CatSet", nil)
+		a.set(func() { a.refused = nil })
+		settle(2 * lastAttempt)
+		if got := w.ready(c); got != "True Running: the controller runs" {
+			t.Error(got)
+		}
+	})
+}
+
 // inProbedWorld runs a test in which CatSets are watched, and an authority speaks. A controller named one runs.
 func inProbedWorld(t *testing.T, test func(h *hosting, a *authority, c *v1alpha1.CompositeController)) {
 	t.Helper()
 	inWorld(t, func(w *world) {
-		a := &authority{served: catsetsServed(true), refused: map[string]bool{}}
-		mapper := &forgetful{scope: meta.RESTScopeNamespace, from: a}
-		w.mapper = mapper
-		shared := w.shared(a)
-		h := w.host(func(h *hosting) {
-			h.host = shared
-			h.sources = []source.Source{&watching.Events{Cache: shared.Cache, Object: catsets.New(), Handler: &handler.EnqueueRequestForObject{}}}
-		})
+		h, a := w.watchCatSets()
 		c := w.describe("one")
 		settle(time.Second)
 		if got := w.ready(c); got != "True Running: the controller runs" {
@@ -170,6 +200,12 @@ func TestKindsThatAreLost(t *testing.T) {
 		"it may not be listed": {
 			func(a *authority) { a.refused["list configmaps"] = true }, func(a *authority) { a.refused = nil },
 			"False ResourceNotListed: the role of the manager does not let it list configmaps: " +
+				"grant that (cairn roles prints what is needed); the controller starts by itself then", false,
+		},
+		"it may be neither listed nor watched": {
+			func(a *authority) { a.refused["list catsets"], a.refused["watch catsets"] = true, true },
+			func(a *authority) { a.refused = nil },
+			"False ResourceNotListed: the role of the manager does not let it list catsets.ctl.example: " +
 				"grant that (cairn roles prints what is needed); the controller starts by itself then", false,
 		},
 	} {

@@ -100,6 +100,8 @@ func (s *supervisor[T]) condition(now state) metav1.Condition {
 		c.Reason, c.Message = reason(now.err), now.err.Error()
 	case now.phase == ended:
 		c.Reason, c.Message = CreateError, fmt.Sprintf("the %s ended by itself", s.Noun)
+	case now.waiting != nil && (denial(now.waiting) != nil || errors.As(now.waiting, new(*watching.LostError))):
+		c.Reason, c.Message = reason(now.waiting), now.waiting.Error() // waiting does not help
 	case now.waiting != nil:
 		c.Reason, c.Message = Starting, now.waiting.Error()
 	default:

@@ -208,11 +208,17 @@ func (i *informers) needed() []need {
 }
 
 // found notes what is wrong with a kind, and tells its users. A kind that was deleted or recreated is not watched any
-// more: its next CRD may be different.
+// more: its next CRD may be different. Of two verbs that are not allowed it notes the one that was found first, until
+// that is allowed: conditions say what is wrong, and are not to change with each probe.
 func (i *informers) found(of need, verb string, why error) {
+	lost, is := errors.AsType[*LostError](why)
+	forbidden := is && lost.Forbidden
 	i.mu.Lock()
 	before := i.problems[of.key]
 	switch {
+	case forbidden && before.verb != "" && before.verb != verb:
+		i.mu.Unlock()
+		return
 	case why == nil && (before.err == nil || before.verb != "" && before.verb != verb):
 		i.mu.Unlock()
 		return // nothing was wrong, or something that was not checked this time
@@ -221,8 +227,6 @@ func (i *informers) found(of need, verb string, why error) {
 		i.mu.Unlock()
 		return
 	}
-	lost, is := errors.AsType[*LostError](why)
-	forbidden := is && lost.Forbidden
 	problem := problem{err: why}
 	if forbidden {
 		problem.verb = verb
