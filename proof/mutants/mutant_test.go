@@ -88,3 +88,14 @@ func TestApply(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
+
+// TestLinesKeepTheirNumbers: what follows a shorter or longer text is where it was.
+func TestLinesKeepTheirNumbers(t *testing.T) {
+	m := &Mutant{Edits: []Edit{{File: "a.go", Before: "two\n", After: "2\n2\n"}, {File: "a.go", Before: "four\nfive\n", After: "4\n"}}}
+	const was = "one\ntwo\nthree\nfour\nfive\nsix\n"
+	const want = "one\n2\n2\n//line /r/a.go:3\nthree\n4\n//line /r/a.go:6\nsix\n"
+	is, err := m.Apply(func(string) ([]byte, error) { return []byte(was), nil })
+	if got := m.keepLines("/r/a.go", "a.go", was, is["a.go"]); err != nil || got != want {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -199,8 +199,8 @@ func (c *caught) say(m *Mutant) {
 		m.Name, strings.Join(c.Broken, " "), by, c.took.Seconds(), strings.TrimSpace(c.Sentence))
 }
 
-// lastSeeds returns how many mutants were caught, and the last seed that it took in each world, by its name, a slash and
-// its trouble.
+// lastSeeds returns how many mutants were caught, and the last seed that it took in each world, by the world's name, a
+// slash and its trouble.
 func lastSeeds(mutants []*Mutant, results []caught) (number int, last map[string]uint64) {
 	last = map[string]uint64{}
 	for i, m := range mutants {
