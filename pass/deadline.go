@@ -74,6 +74,9 @@ type rolloutMemory struct {
 // deadline, at which it requeues the parent. It returns the conditions to be stored.
 func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 	m, now := p.memory, metav1.NewTime(p.Now())
+	if r.Plan != nil && !r.Paused && r.Updated.Reason == RolloutWaiting && permitted(*r.Plan) {
+		r.Updated.Reason = RolloutHeld // a pause is no end
+	}
 	out := RolloutConditions{Updated: r.Updated}
 	deadline, err := rollback.Deadline(p.Parent.GetAnnotations(), cmp.Or(r.Deadline, p.controller.ProgressDeadline), r.MinReady)
 	good := rollback.GoodOf(p.Parent)

@@ -229,10 +229,11 @@ func TestWhatIsNoLackOfProgress(t *testing.T) {
 	t.Run("held", func(t *testing.T) {
 		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m", "partition": "yes"})
 		w.at(0, "web-2", waits, 1, 1, 0, 0)
+		w.says("Updated False RolloutWaiting")
 		w.at(30, "web-2", waits, 1, 1, 1, 1)
-		w.says("Stalled False RolloutHeld")
+		w.says("Updated False RolloutHeld: m", "Stalled False RolloutHeld")
 		w.at(1000, "web-2", waits, 1, 1, 0, 0) // the canary is down
-		w.says("Stalled False RolloutHeld")
+		w.says("Updated False RolloutWaiting: m", "Stalled False RolloutHeld")
 		w.begin()
 		w.annotate("partition", "no")
 		if left := w.at(1030, "web-2", rolls, 1, 1, 1, 1); left != time.Minute {

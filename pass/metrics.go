@@ -90,9 +90,11 @@ func stateOf(finished bool, plan rollout.Plan, updated metav1.Condition) string 
 		return "waiting"
 	case updated.Reason == RolloutProgressing:
 		return "progressing"
+	case updated.Reason == RolloutHeld:
+		return held
 	case updated.Reason != RolloutWaiting:
 		return failing
-	case permitted(plan):
+	case permitted(plan): // it is paused
 		return held
 	default:
 		return "waiting"

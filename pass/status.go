@@ -14,6 +14,9 @@ const (
 	RolloutProgressing = "RolloutProgressing"
 	// RolloutWaiting: something is waited for; the message says what.
 	RolloutWaiting = "RolloutWaiting"
+	// RolloutHeld: all updates that the strategy permits are done and available. Only an edit, or with the strategy
+	// OnDelete a deletion, goes on.
+	RolloutHeld = "RolloutHeld"
 )
 
 // Conditions returns the conditions of a kind that has a type of its own for them, as set changes them: see

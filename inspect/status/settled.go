@@ -3,16 +3,12 @@ package status
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
-
-	"github.com/cairn-dev/cairn/inspect/object"
 )
 
 // This file says whether what a parent asks for has come about, and if not, why, in one sentence. Where a controller of
@@ -108,7 +104,7 @@ func (s *Status) progress() string {
 		out = fmt.Sprintf("%d/%d %s updated, %d/%d available, %d exist",
 			min(s.Updated, s.Wanted), s.Wanted, s.Children, min(s.Available, s.Wanted), s.Wanted, s.Total)
 	}
-	if s.State == Done && s.kept > 0 {
+	if s.State == Done && s.held() {
 		out += "; " + s.Reason
 	}
 	return out
@@ -232,7 +228,7 @@ func scheduled(parent *unstructured.Unstructured, now time.Time) verdict {
 }
 
 // stuck are the reasons of the condition Updated that do not pass by themselves (docs/workloads.md).
-var stuck = []string{"InvalidStrategy", "SelectingAll", "CurrentRevisionLost", "ProgressDeadlineExceeded"}
+var stuck = []string{"InvalidStrategy", "SelectingAll", "CurrentRevisionLost", "RevisionLost", "ProgressDeadlineExceeded"}
 
 // rolled is the verdict on parents of our controllers: the controller has said of the spec as it is now that the
 // rollout is over, every child of a kind that is rolled out belongs to the revision that the parent asks for, and every
@@ -248,8 +244,9 @@ func (s *Status) rolled(updated *Condition) verdict {
 		return inProgress("its controller has not said yet how far the rollout is")
 	case updated.Status != "True" && slices.Contains(stuck, updated.Reason):
 		return verdict{Failed, updated.Reason + ": " + updated.Message}
-	case s.keeps():
-		return verdict{Done, fmt.Sprintf("%s keeps %d of %d %s at their revision", s.keeper, s.Rolled-s.Updated, s.Rolled, s.Children)}
+	case s.held() && s.allAvailable():
+		_, why, _ := strings.Cut(updated.Message, "; ")
+		return verdict{Done, why}
 	case updated.Status == "True" && !s.allAvailable():
 		all := max(s.Total, s.Wanted)
 		return inProgress("%d of %d children are not available", all-s.Available, all)
@@ -260,30 +257,11 @@ func (s *Status) rolled(updated *Condition) verdict {
 // allAvailable reports whether there are as many available children as the parent asks for, and no others.
 func (s *Status) allAvailable() bool { return s.Available == s.Total && s.Available >= s.Wanted }
 
-// keep counts a child that the strategy of a StatefulSet or DaemonSet keeps at an older revision, as kubectl rollout
-// status does not wait for it.
-func (s *Status) keep(parent *unstructured.Unstructured, child object.Member, updated bool) {
-	if gvk := parent.GroupVersionKind(); updated || !child.Rolled || gvk.Group != appsv1.GroupName {
-		return
-	}
-	strategy, _, _ := unstructured.NestedMap(parent.Object, "spec", "updateStrategy")
-	partition, _, _ := unstructured.NestedInt64(strategy, "rollingUpdate", "partition")
-	start, _, _ := unstructured.NestedInt64(parent.Object, "spec", "ordinals", "start")
-	ordinal, err := strconv.ParseInt(child.Name[strings.LastIndexByte(child.Name, '-')+1:], 10, 64)
-	switch {
-	case strategy["type"] == string(appsv1.OnDeleteStatefulSetStrategyType):
-		s.keeper = "the strategy OnDelete"
-	case err == nil && ordinal-start < partition:
-		s.keeper = fmt.Sprintf("the partition %d", partition)
-	default:
-		return
-	}
-	s.kept++
-}
-
-// keeps reports whether the strategy keeps all children that are not updated, and there is nothing else to wait for.
-func (s *Status) keeps() bool {
-	return s.kept > 0 && s.Updated+s.kept >= s.Rolled && s.allAvailable()
+// held reports whether its controller has done all updates that the strategy permits. kubectl rollout status does not
+// wait for the others either.
+func (s *Status) held() bool {
+	updated := s.condition(Reported[0])
+	return updated != nil && updated.Reason == "RolloutHeld"
 }
 
 func (s *Status) condition(kind string) *Condition {

@@ -1,8 +1,6 @@
 package status
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,37 +171,23 @@ func TestNotReportedYet(t *testing.T) {
 	}
 }
 
-// TestHeld: what the strategy of a StatefulSet keeps is not waited for.
+// TestHeld: what the strategy keeps is not waited for, once its controller has done all else.
 func TestHeld(t *testing.T) {
-	const partition = `{updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}}`
 	for name, c := range map[string]struct {
-		spec    string
-		updated []int // ordinals of those that come from the update revision, of three
-		want    State
+		reason    string
+		available int
+		want      State
+		line      string
 	}{
-		"all that may be":  {partition, []int{2}, Done},
-		"one is missing":   {partition, nil, InProgress},
-		"more than may be": {partition, []int{1, 2}, Done},
-		"OnDelete":         {`{updateStrategy: {type: OnDelete}}`, nil, Done},
-		"no strategy":      {`{}`, []int{2}, InProgress},
+		"it waits":        {"RolloutWaiting", 3, InProgress, "RolloutWaiting: 1 of 3 pods updated; 2 are held by the partition"},
+		"it is held":      {"RolloutHeld", 3, Done, "1/3 pods updated, 3/3 available; 2 are held by the partition"},
+		"one is down now": {"RolloutHeld", 2, InProgress, "RolloutHeld: 1 of 3 pods updated; 2 are held by the partition"},
 	} {
-		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet"}}
-		spec := map[string]any{}
-		if err := yaml.Unmarshal([]byte(c.spec), &spec); err != nil {
-			t.Fatal(err)
-		}
-		fix(spec)
-		o.Object["spec"] = spec
-		s := Status{Children: "pods", Rolled: 3, Total: 3, Available: 3, Updated: len(c.updated), Conditions: []Condition{
-			{Type: "Updated", Status: "False", Reason: "RolloutWaiting", Message: "it waits"},
+		s := Status{Children: "pods", Rolled: 3, Total: 3, Available: c.available, Updated: 1, Conditions: []Condition{
+			{Type: "Updated", Status: "False", Reason: c.reason, Message: "1 of 3 pods updated; 2 are held by the partition"},
 		}}
-		for n := range 3 {
-			member := object.Member{Rolled: true, Of: slices.Index(c.updated, n)}
-			member.Name = fmt.Sprint("web-", n)
-			s.keep(o, member, slices.Contains(c.updated, n))
-		}
-		if s.settle(o, nil); s.State != c.want {
-			t.Errorf("%s: %s: %s", name, s.State, s.Reason)
+		if s.settle(&unstructured.Unstructured{}, nil); s.State != c.want || !strings.HasSuffix(s.Line(), c.line) {
+			t.Errorf("%s: %s: %s", name, s.State, s.Line())
 		}
 	}
 }

@@ -92,10 +92,7 @@ type Status struct {
 	// rolledBack says that its last rollout failed and was undone, nil if not.
 	rolledBack *rollback.Note
 
-	// kept is how many children the strategy keeps at an older revision, and keeper what of it.
-	kept   int
-	keeper string
-	now    time.Time
+	now time.Time
 }
 
 // Reported are the types of the conditions about revisions: how far the rollout is, and whether the history can be
@@ -140,9 +137,6 @@ func statusOf(r *inspect.Log, parent *unstructured.Unstructured, m *object.Membe
 		Warnings: slices.Concat(h.Warnings, m.Doubts), now: now,
 	}
 	s.rolledBack, s.empty = inspect.RolledBack(parent), len(h.Entries) == 0
-	for _, child := range m.Children {
-		s.keep(parent, child, child.Of >= 0 && h.Entries[child.Of].Current)
-	}
 	if why := unobserved(parent.Object); why != "" && !r.Runs {
 		s.lags, s.Warnings = true, append(s.Warnings, why)
 	}

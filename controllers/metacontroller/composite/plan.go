@@ -125,7 +125,11 @@ func (p *plan) condition(newest string) (status, reason, message string) {
 	case len(p.waits) > 0:
 		return "False", "RolloutWaiting", p.waits[0].Unit + ": " + p.waits[0].Reason
 	}
-	return "False", "RolloutWaiting", fmt.Sprintf("%d of %d children are updated, %d are available", p.updated, p.total, p.serving)
+	message = fmt.Sprintf("%d of %d children updated, %d available", p.updated, p.total, p.serving)
+	if p.keeping > 0 {
+		message += fmt.Sprintf("; %d are held by the strategy", p.keeping)
+	}
+	return "False", "RolloutWaiting", message
 }
 
 // revisionLost is the reason of the condition Updated while children are held at a lost revision.

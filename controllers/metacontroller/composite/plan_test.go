@@ -153,6 +153,9 @@ func TestPartitionAndPauseKeepTheLastOnes(t *testing.T) {
 	if p := w.pass(); p.keeping != 2 || p.done != (rollout.Progress{Gone: 2, Made: 2, Ready: 2, Available: 2}) {
 		t.Errorf("%d kept, %+v", p.keeping, p.done)
 	}
+	if _, _, message := w.last.condition("b"); message != "2 of 4 children updated, 4 available; 2 are held by the strategy" {
+		t.Error(message)
+	}
 	delete(w.children, key("x-3"))
 	if p := w.pass(); p.keeping != 1 || p.done.Gone != 3 {
 		t.Errorf("one is gone: %d kept, %+v", p.keeping, p.done)
