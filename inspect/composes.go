@@ -1,9 +1,12 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,17 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/cairn-dev/cairn/inspect/content"
 	"github.com/cairn-dev/cairn/revision"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
-// This file makes an undo compose with apply: the next apply of a manifest leaves exactly that manifest. Apply removes
-// a field if its manager owns it and the manifest lacks it. So the restored fields get the owner that the fields of the
-// spec had: in the annotation of client-side apply, or in the managed fields of server-side apply.
+// This file makes an undo compose with apply: the next apply of a manifest leaves exactly that manifest, and the fields
+// of other managers. Apply removes a field if its manager owns it and the manifest lacks it. So each restored field
+// keeps its owners, and a field that the undo adds becomes the applier's. Owners are in the annotation of client-side
+// apply, or in the managed fields of server-side apply.
 
 // lastApplied returns the annotation of client-side apply as it is to be after the undo, empty if live has none. It
 // follows the difference between live and restored, and nothing else: defaults of the API server are not added. A scale
@@ -86,8 +90,9 @@ func ownsOf(fields []byte, target *revision.Target) bool {
 	return false
 }
 
-// handOver gives the fields that an undo has written to the manager that applies the parent, if there is one. o is the
-// parent as the API server returned it. It returns warnings.
+// handOver gives the fields that an undo has written back to their owners. Fields that the undo has added go to the
+// manager that applies the parent. It does nothing if there is none, or more than one. o is the parent as the API
+// server returned it. It returns warnings.
 func (i *Inspector) handOver(ctx context.Context, u *Undo, o client.Object) []string {
 	managers := appliers(u.live, u.To.stored.Target)
 	if len(managers) != 1 {
@@ -96,7 +101,7 @@ func (i *Inspector) handOver(ctx context.Context, u *Undo, o client.Object) []st
 	var err error
 	for range maxReads {
 		var patch []byte
-		patch, err = csaupgrade.UpgradeManagedFieldsPatch(o, sets.New(FieldOwner), managers[0])
+		patch, err = handOverPatch(u.live.GetManagedFields(), o, managers[0])
 		if err != nil || patch == nil {
 			break
 		}
@@ -115,4 +120,100 @@ func (i *Inspector) handOver(ctx context.Context, u *Undo, o client.Object) []st
 		)}
 	}
 	return nil
+}
+
+// handOverPatch is a JSON patch of the managed fields of o, nil if there is nothing to hand over.
+func handOverPatch(before []metav1.ManagedFieldsEntry, o client.Object, applier string) ([]byte, error) {
+	after, err := handedOver(before, o.GetManagedFields(), applier)
+	if err != nil || after == nil {
+		return nil, err
+	}
+	return json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": after},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.GetResourceVersion()}, // else a conflict
+	})
+}
+
+// unhanded are the annotations that an undo writes for itself: an apply is not to remove them.
+var unhanded = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("metadata", "annotations", rollback.NoteAnnotation),
+	fieldpath.MakePathOrDie("metadata", "annotations", ChangeCauseAnnotation),
+	fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation),
+)
+
+// handedOver returns managed fields in which [FieldOwner] has nothing but annotations of its own. Each manager that
+// owned one of its other fields before owns it again, and applier gets the rest. It returns nil if there are none.
+func handedOver(before, after []metav1.ManagedFieldsEntry, applier string) (owners, error) {
+	isOurs := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner && e.Subresource == "" }
+	at := slices.IndexFunc(after, isOurs)
+	if at < 0 {
+		return nil, nil
+	}
+	all, err := fieldsOf(after[at])
+	if err != nil {
+		return nil, err
+	}
+	ours, version := all.Difference(unhanded), after[at].APIVersion
+	if ours.Empty() {
+		return nil, nil
+	}
+	out, left := owners(slices.DeleteFunc(slices.Clone(after), isOurs)), ours
+	var heir *metav1.ManagedFieldsEntry
+	for _, e := range before {
+		if e.APIVersion != version || e.Subresource != "" || e.Manager == FieldOwner {
+			continue
+		}
+		had, err := fieldsOf(e)
+		if err != nil {
+			return nil, err
+		}
+		if err := out.give(e, ours.Intersection(had)); err != nil {
+			return nil, err
+		}
+		left = left.Difference(had)
+		if e.Manager == applier && e.Operation == metav1.ManagedFieldsOperationApply {
+			heir = &e
+		}
+	}
+	if heir == nil {
+		return nil, fmt.Errorf("it does not apply %s", version)
+	}
+	return out, errors.Join(out.give(after[at], all.Intersection(unhanded)), out.give(*heir, left))
+}
+
+// owners are managed fields.
+type owners []metav1.ManagedFieldsEntry
+
+// give adds to the fields of a manager.
+func (o *owners) give(to metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {
+	if fields.Empty() {
+		return nil
+	}
+	at := slices.IndexFunc(*o, func(e metav1.ManagedFieldsEntry) bool { return sameManager(e, to) })
+	if at < 0 {
+		to.FieldsV1 = nil
+		at, *o = len(*o), append(*o, to)
+	}
+	has, err := fieldsOf((*o)[at])
+	if err != nil {
+		return err
+	}
+	raw, err := has.Union(fields).ToJSON()
+	(*o)[at].FieldsV1 = metav1.NewFieldsV1(string(raw))
+	return err
+}
+
+func sameManager(a, b metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion && a.Subresource == b.Subresource
+}
+
+func fieldsOf(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	out := &fieldpath.Set{}
+	if e.FieldsV1 == nil {
+		return out, nil
+	}
+	if err := out.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())); err != nil {
+		return nil, fmt.Errorf("read the fields of manager %s: %w", e.Manager, err)
+	}
+	return out, nil
 }

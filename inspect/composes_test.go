@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -55,5 +56,47 @@ func TestLastApplied(t *testing.T) {
 		if err != nil || strings.TrimSuffix(got, "\n") != c.want {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
+	}
+}
+
+// TestHandedOver: fields that an undo has written go back to their owners, and new fields to the applier. Its own
+// annotations stay.
+func TestHandedOver(t *testing.T) {
+	entry := func(manager, operation, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: "apps/v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(fields),
+		}
+	}
+	before := []metav1.ManagedFieldsEntry{
+		entry("flux", "Apply", `{"f:spec":{"f:image":{}}}`),
+		entry("vpa", "Update", `{"f:spec":{"f:cpu":{},"f:mem":{}}}`),
+		entry("set", "Update", `{"f:spec":{"f:env":{}}}`),
+	}
+	ours := entry(FieldOwner, "Update",
+		`{"f:metadata":{"f:annotations":{"f:cairn.dev/rolled-back":{}}},"f:spec":{"f:cpu":{},"f:env":{},"f:image":{},"f:new":{}}}`)
+	after := []metav1.ManagedFieldsEntry{entry("flux", "Apply", `{"f:spec":{}}`), entry("vpa", "Update", `{"f:spec":{"f:mem":{}}}`), ours}
+	got, err := handedOver(before, after, "flux")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text []string
+	for _, e := range got {
+		text = append(text, e.Manager+" "+e.FieldsV1.GetRawString())
+	}
+	const want = `flux {"f:spec":{".":{},"f:image":{},"f:new":{}}}
+vpa {"f:spec":{"f:cpu":{},"f:mem":{}}}
+set {"f:spec":{"f:env":{}}}
+` + FieldOwner + ` {"f:metadata":{"f:annotations":{"f:cairn.dev/rolled-back":{}}}}`
+	if strings.Join(text, "\n") != want {
+		t.Errorf("%s\nwant\n%s", strings.Join(text, "\n"), want)
+	}
+	if got, err := handedOver(before, after[:2], "flux"); got != nil || err != nil {
+		t.Errorf("an undo that owns nothing: %v, %v", got, err)
+	}
+	other := before[0]
+	other.APIVersion = "apps/v2"
+	if _, err := handedOver([]metav1.ManagedFieldsEntry{other}, after, "flux"); err == nil {
+		t.Error("fields of two versions are compared")
 	}
 }

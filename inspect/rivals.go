@@ -50,11 +50,11 @@ func rivals(p object.Parent, live metav1.Object, target *revision.Target, only [
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if _, ok := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; ok {
-		say("%s is managed by kubectl apply: the next apply of a manifest that was not reverted takes this undo back, as a whole.", p)
+		say("%s is managed by kubectl apply: the next apply of a manifest that was not reverted takes this undo back.", p)
 	}
 	managers := appliers(live, target)
 	if len(managers) == 1 {
-		say("%s is managed by server-side apply of %q: its next apply takes this undo back, as a whole.", p, managers[0])
+		say("%s is managed by server-side apply of %q: its next apply takes this undo back.", p, managers[0])
 	} else if len(managers) > 1 {
 		say("%s is managed by server-side apply of %q: the next apply of each takes its fields back%s.", p, managers, keeps(only))
 	}

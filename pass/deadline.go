@@ -75,7 +75,7 @@ type rolloutMemory struct {
 func (p *Pass) NoteRollout(r Rollout) RolloutConditions {
 	m, now := p.memory, metav1.NewTime(p.Now())
 	if r.Plan != nil && !r.Paused && r.Updated.Reason == RolloutWaiting && permitted(*r.Plan) {
-		r.Updated.Reason = RolloutHeld // a pause is no end
+		r.Updated.Reason = RolloutHeld // a pause is not the end
 	}
 	out := RolloutConditions{Updated: r.Updated}
 	deadline, err := rollback.Deadline(p.Parent.GetAnnotations(), cmp.Or(r.Deadline, p.controller.ProgressDeadline), r.MinReady)

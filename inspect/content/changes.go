@@ -178,7 +178,8 @@ func byName(list []any, key []string) map[string]any {
 	return out
 }
 
-// selector names an element by the fields of key that it has, empty if it lacks the first.
+// selector names an element by the fields of key that it has, empty if it lacks the first. The protocol TCP is left
+// out: it is the default, which manifests leave out and objects have.
 func selector(element map[string]any, key []string) string {
 	var parts []string
 	for i, field := range key {
@@ -186,7 +187,7 @@ func selector(element map[string]any, key []string) string {
 		if !ok && i == 0 || tree(v) != nil {
 			return ""
 		}
-		if ok {
+		if ok && (field != "protocol" || v != "TCP") {
 			parts = append(parts, fmt.Sprintf("%s=%s", field, quoted(v)))
 		}
 	}

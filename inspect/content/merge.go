@@ -24,11 +24,13 @@ func Merge(live, from, to *revision.Snapshot, hashes []string) (map[string]any, 
 			return nil, err
 		}
 	}
-	return merger{hashes}.fields(trees[0], trees[1], trees[2]), nil
+	return merger{hashes: hashes}.fields(trees[0], trees[1], trees[2]), nil
 }
 
-// Follow returns a manifest with the fields changed that differ between two states of the object that it describes. It
-// changes none of its arguments. An error means that a state is not JSON.
+// Follow returns a manifest with the fields changed that differ between two states of the object that it describes. If
+// the manifest lacks a field, Follow adds it only where before lacks it as well. If both states have it, it is a
+// default, or belongs to another manager. Follow changes none of its arguments. An error means that a state is not
+// JSON.
 func Follow(manifest map[string]any, before, after any) (map[string]any, error) {
 	var trees [3]map[string]any
 	for n, v := range []any{manifest, before, after} {
@@ -40,11 +42,15 @@ func Follow(manifest map[string]any, before, after any) (map[string]any, error) 
 			return nil, err
 		}
 	}
-	return merger{}.fields(trees[0], trees[1], trees[2]), nil
+	return merger{follows: true}.fields(trees[0], trees[1], trees[2]), nil
 }
 
 // merger merges trees, and changes none of them.
-type merger struct{ hashes []string }
+type merger struct {
+	hashes []string
+	// follows is true for [Follow].
+	follows bool
+}
 
 func (m merger) value(live, from, to any) any {
 	if m.same(from, to) {
@@ -79,12 +85,47 @@ func (m merger) fields(live, from, to map[string]any) map[string]any {
 		}
 	}
 	for field, is := range to {
-		_, there := live[field]
-		if was, had := from[field]; !there && (!had || !m.same(was, is)) {
+		if _, there := live[field]; there {
+			continue
+		}
+		if was, had := from[field]; !had {
 			out[field] = is
+		} else if more := m.missing(was, is, nil); more != nil {
+			out[field] = more
 		}
 	}
 	return out
+}
+
+// missing returns what of is to add where live has nothing, and both from and to have something; nil is nothing. With
+// it go the fields of key, which name an element.
+func (m merger) missing(was, is any, key []string) any {
+	switch {
+	case m.same(was, is):
+		return nil
+	case !m.follows:
+		return is
+	}
+	if w, i := tree(was), tree(is); w != nil && i != nil {
+		out := m.fields(nil, w, i)
+		if len(out) == 0 {
+			return nil
+		}
+		for _, field := range key {
+			if name, has := i[field]; has {
+				out[field] = name
+			}
+		}
+		return out
+	}
+	w, okW := was.([]any)
+	i, okI := is.([]any)
+	if key := keyOf(w, i); okW && okI && key != nil {
+		if out := m.elements(nil, w, i, key); len(out) > 0 {
+			return out
+		}
+	}
+	return nil
 }
 
 // elements merges lists whose elements have names: in the order of to, and then those that neither revision has.
@@ -98,8 +139,12 @@ func (m merger) elements(live, from, to []any, key []string) []any {
 		switch {
 		case there && had:
 			out = append(out, m.value(now, before, e))
-		case there, !had, !m.same(before, e):
+		case there, !had:
 			out = append(out, e)
+		default:
+			if more := m.missing(before, e, key); more != nil {
+				out = append(out, more)
+			}
 		}
 	}
 	for _, e := range live {

@@ -35,7 +35,55 @@ func TestMerge(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := json.Marshal(merger{[]string{"hash1", "hash2"}}.fields(trees[0], trees[1], trees[2]))
+			got, err := json.Marshal(merger{hashes: []string{"hash1", "hash2"}}.fields(trees[0], trees[1], trees[2]))
+			if err != nil || string(got) != c.want {
+				t.Errorf("%s, %v\nwant %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestFollow: a manifest follows the changes of an undo, and gets neither defaults nor fields of other managers.
+func TestFollow(t *testing.T) {
+	for name, c := range map[string]struct{ manifest, before, after, want string }{
+		"its own field":                             {`{"image":"b"}`, `{"image":"b","policy":"Always"}`, `{"image":"a","policy":"Always"}`, `{"image":"a"}`},
+		"a field that the undo adds":                {`{"x":1}`, `{"x":1}`, `{"x":1,"y":{"z":1}}`, `{"x":1,"y":{"z":1}}`},
+		"a field of another manager":                {`{"x":1}`, `{"x":1,"at":"2","r":{"cpu":2,"mem":1}}`, `{"x":1,"at":"1","r":{"cpu":1,"mem":1}}`, `{"x":1}`},
+		"a field that it adds to another manager's": {`{}`, `{"r":{"mem":2}}`, `{"r":{"cpu":1,"mem":1}}`, `{"r":{"cpu":1}}`},
+		"a variable of another manager": {
+			`{"env":[{"name":"A"}]}`, `{"env":[{"name":"A"},{"name":"F","value":"2"}]}`, `{"env":[{"name":"A"},{"name":"F","value":"1"}]}`,
+			`{"env":[{"name":"A"}]}`,
+		},
+		"an element that it adds to another manager's list": {
+			`{}`, `{"env":[{"name":"F","value":"2"}]}`, `{"env":[{"name":"F","value":"1"},{"name":"G","value":"1"}]}`, `{"env":[{"name":"G","value":"1"}]}`,
+		},
+		"a field that it adds to another manager's element": {
+			`{}`, `{"c":[{"name":"side","image":"2"}]}`, `{"c":[{"name":"side","image":"1","tty":true}]}`, `{"c":[{"name":"side","tty":true}]}`,
+		},
+		"ports without the protocol": {
+			`{"ports":[{"containerPort":80},{"containerPort":90}]}`,
+			`{"ports":[{"containerPort":80,"protocol":"TCP"},{"containerPort":90,"protocol":"TCP"}]}`,
+			`{"ports":[{"containerPort":80,"name":"http","protocol":"TCP"}]}`,
+			`{"ports":[{"containerPort":80,"name":"http"}]}`,
+		},
+		"ports of two protocols": {
+			`{"ports":[{"port":53},{"port":53,"protocol":"UDP"}]}`,
+			`{"ports":[{"port":53,"protocol":"TCP"},{"port":53,"protocol":"UDP"}]}`,
+			`{"ports":[{"port":53,"protocol":"TCP"}]}`,
+			`{"ports":[{"port":53}]}`,
+		},
+		"nothing of the spec": {`{"kind":"A"}`, `{"kind":"A","spec":{"t":{"x":2,"d":1}}}`, `{"kind":"A","spec":{"t":{"x":1,"d":1}}}`, `{"kind":"A"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var trees [3]map[string]any
+			for n, text := range []string{c.manifest, c.before, c.after} {
+				var err error
+				if trees[n], err = decoded([]byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			followed, err := Follow(trees[0], trees[1], trees[2])
+			got, _ := json.Marshal(followed)
 			if err != nil || string(got) != c.want {
 				t.Errorf("%s, %v\nwant %s", got, err, c.want)
 			}

@@ -171,7 +171,7 @@ func TestNotReportedYet(t *testing.T) {
 	}
 }
 
-// TestHeld: what the strategy keeps is not waited for, once its controller has done all else.
+// TestHeld: children that the strategy keeps are not waited for, once all other updates are done.
 func TestHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string

@@ -123,7 +123,7 @@ func (w *world) watchCatSets() (*hosting, *authority) {
 	}), a
 }
 
-// TestListRefusedFromTheStart: who waits for a list that is refused is told so at once, and once.
+// TestListRefusedFromTheStart: the condition names the refused list immediately, and is written few times.
 func TestListRefusedFromTheStart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.caches.listing("CatSet", forbidden())

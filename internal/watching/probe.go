@@ -207,9 +207,9 @@ func (i *informers) needed() []need {
 	return out
 }
 
-// found notes what is wrong with a kind, and tells its users. A kind that was deleted or recreated is not watched any
-// more: its next CRD may be different. Of two verbs that are not allowed it notes the one that was found first, until
-// that is allowed: conditions say what is wrong, and are not to change with each probe.
+// found notes why a kind cannot be watched, and calls its users. A kind that was deleted or recreated is no longer
+// watched: its next CRD may be different. Of two refusals the first stays until its verb is allowed, so that a
+// condition does not change with each probe.
 func (i *informers) found(of need, verb string, why error) {
 	lost, is := errors.AsType[*LostError](why)
 	forbidden := is && lost.Forbidden

@@ -46,8 +46,8 @@ func (s *step) undone() {
 	s.stillStuck(back.From, deadline)
 }
 
-// unfinished reports whether some wanted unit that is not guarded lacks an available child of the content that parent
-// asks for, in any resource of its children. It is true if there is no such unit.
+// unfinished reports whether some wanted unit that is not guarded lacks an available child of the wanted content. It
+// looks at all resources of the parent's children. It is true if there is no such unit.
 func (s *step) unfinished(world *State, parent client.Object) bool {
 	units := 0
 	for _, k := range s.kinds {

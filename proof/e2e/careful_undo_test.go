@@ -106,7 +106,7 @@ spec:
 		a.rolledOut(ds)
 		a.says(0, "history ds/web", fmt.Sprintf("\n%d          *", n+1))
 	}
-	a.says(0, "undo ds/web", `server-side apply of "cairn-sandbox": its next apply takes this undo back, as a whole`)
+	a.says(0, "undo ds/web", `server-side apply of "cairn-sandbox": its next apply takes this undo back`)
 	a.reload(ds)
 	a.rolledOut(ds)
 	a.images(ds, "app:1")

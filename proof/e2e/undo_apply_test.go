@@ -1,7 +1,7 @@
 package e2e
 
-// The next apply after an undo leaves exactly its manifest (kubernetes#94698). No container or variable of the restored
-// revision stays. The same for client-side and server-side apply.
+// The next apply after an undo leaves exactly its manifest (kubernetes#94698), and the fields of other managers. No
+// container or variable of the restored revision stays. The same for client-side and server-side apply.
 
 import (
 	"fmt"
@@ -10,19 +10,23 @@ import (
 	"strings"
 	"testing"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	exit "github.com/cairn-dev/cairn/internal/cli/env"
 )
 
+// appliers are the commands of kubectl with which the tests apply.
+var appliers = map[string][]string{
+	"client":  {"apply"},
+	"server":  {"apply", "--server-side"},
+	"flux":    {"apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller"},
+	"argo":    {"apply", "--server-side", "--force-conflicts", "--field-manager=argocd-controller"},
+	"helm-v4": {"apply", "--server-side", "--field-manager=helm"},
+}
+
 func TestApplyAfterUndo(t *testing.T) {
-	for name, how := range map[string][]string{
-		"client":  {"apply"},
-		"server":  {"apply", "--server-side"},
-		"flux":    {"apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller"},
-		"argo":    {"apply", "--server-side", "--force-conflicts", "--field-manager=argocd-controller"},
-		"helm-v4": {"apply", "--server-side", "--field-manager=helm"},
-	} {
+	for name, how := range appliers {
 		t.Run(name, func(t *testing.T) {
 			a := &asking{newEnv(t), t.TempDir()}
 			a.upstreamOf("replicaset")
@@ -60,7 +64,7 @@ spec:
 			}
 			apply("a", "app:1", "OLD")
 			apply("b", "app:2", "NEW")
-			a.says(exit.OK, "undo --yes deploy/"+name, "rolled back to revision 1", "takes this undo back, as a whole")
+			a.says(exit.OK, "undo --yes deploy/"+name, "rolled back to revision 1", "takes this undo back")
 			a.deployed(web)
 			is("a=app:1,OLD")
 			apply("b", "app:3", "NEW")
@@ -77,6 +81,73 @@ spec:
 			}
 			apply("b", "app:5", "NEWER")
 			is("b=app:5,NEWER")
+		})
+	}
+}
+
+// TestOthersKeepTheirFields: an undo brings fields of another manager back, and no later apply removes them. The
+// manifest of the restored revision changes nothing. The ports have no names and no protocol.
+func TestOthersKeepTheirFields(t *testing.T) {
+	for _, name := range []string{"client", "server", "flux"} {
+		t.Run(name, func(t *testing.T) {
+			a := &asking{newEnv(t), t.TempDir()}
+			a.upstreamOf("replicaset")
+			web := a.deployment(name, "app:0", 1)
+			apply := func(image, ports string) {
+				t.Helper()
+				file := filepath.Join(t.TempDir(), "web.yaml")
+				must(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {containers: [{name: a, image: %[2]q, ports: [%[3]s]}]}
+`, name, image, ports), 0o600))
+				a.must(a.kubectl(append(appliers[name], "-f", file)...))
+				a.deployed(web)
+			}
+			others := func(value string) {
+				t.Helper()
+				patch := `{"spec":{"template":{"metadata":{"annotations":{"at":"` + value + `"}},"spec":{"containers":[{"name":"a",` +
+					`"env":[{"name":"FOO","value":"` + value + `"}],"resources":{"limits":{"memory":"1Gi","cpu":"` + value + `"}}}]}}}}`
+				a.must(a.kubectl("patch", "deploy/"+name, "--field-manager=others", "-p", patch))
+				a.deployed(web)
+			}
+			is := func(want string) {
+				t.Helper()
+				must(t, a.Get(t.Context(), client.ObjectKeyFromObject(web), web))
+				c := web.Spec.Template.Spec.Containers[len(web.Spec.Template.Spec.Containers)-1]
+				got := c.Image + " at=" + web.Spec.Template.Annotations["at"]
+				for _, v := range c.Env {
+					got += " " + v.Name + "=" + v.Value
+				}
+				got += fmt.Sprintf(" cpu=%s memory=%s", c.Resources.Limits.Cpu(), c.Resources.Limits.Memory())
+				for _, p := range c.Ports {
+					got += fmt.Sprintf(" %d%s", p.ContainerPort, p.Name)
+				}
+				if got != want {
+					t.Fatalf("it is %s, want %s", got, want)
+				}
+			}
+			apply("app:1", "{containerPort: 80, name: http}, {containerPort: 90}")
+			others("1")
+			number := web.Annotations["deployment.kubernetes.io/revision"]
+			apply("app:2", "{containerPort: 80}")
+			others("2")
+			is("app:2 at=2 FOO=2 cpu=2 memory=1Gi 80")
+			a.says(exit.OK, "undo --yes deploy/"+name+" --to-revision "+number, "rolled back to revision "+number)
+			const restored = " at=1 FOO=1 cpu=1 memory=1Gi"
+			is("app:1" + restored + " 80http 90")
+			before := web.Spec.DeepCopy()
+			apply("app:1", "{containerPort: 80, name: http}, {containerPort: 90}")
+			if !apiequality.Semantic.DeepEqual(&web.Spec, before) {
+				t.Errorf("the manifest of the restored revision makes %+v of %+v", &web.Spec, before)
+			}
+			apply("app:3", "{containerPort: 80}")
+			is("app:3" + restored + " 80")
 		})
 	}
 }

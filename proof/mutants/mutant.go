@@ -110,9 +110,9 @@ func (m *Mutant) Apply(read func(file string) ([]byte, error)) (map[string]strin
 	return mutated, nil
 }
 
-// keepLines tells the compiler that the lines after each edit of a file have the numbers that they had: was is the file
-// as it was, is the mutated one, path its path. The numbers are part of what a package exports, so all packages above
-// it would be compiled again, which takes a minute instead of some seconds.
+// keepLines makes the lines after each edit of a file keep their numbers for the compiler. was is the file before the
+// edits, is the mutated file, path its path. Line numbers are part of the export data of a package. If they change, all
+// packages that import it are compiled again, which takes a minute instead of some seconds.
 func (m *Mutant) keepLines(path, file, was, is string) string {
 	for _, e := range m.Edits {
 		old, now := occurrences(was, e.Before), occurrences(is, e.After)

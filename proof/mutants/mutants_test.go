@@ -135,7 +135,7 @@ func hunt(t *testing.T, m *Mutant) caught {
 	}
 	out, err := run(t.Context(), ".", binary, append(m.arguments(t, dir), "-until="+strings.Join(m.Expect, " "))...)
 	c := caught{took: time.Since(start)}
-	defer func() { c.say(m) }()
+	defer func() { c.print(m) }()
 	if err == nil {
 		t.Errorf("%s\nNothing shows it: no violation of any of %v:\n%s", m.Sentence, m.Expect, out)
 		return c
@@ -185,8 +185,8 @@ func healthy(t *testing.T, mutants []*Mutant, last map[string]uint64) {
 	}
 }
 
-// say prints the line of a mutant: what is printed as it comes is there when the run is killed or times out.
-func (c *caught) say(m *Mutant) {
+// print prints the line of a mutant immediately, so that a run that times out has printed the results before.
+func (c *caught) print(m *Mutant) {
 	if len(c.Broken) == 0 {
 		_, _ = fmt.Printf("%-44s NOT CAUGHT in %.0f s\n", m.Name, c.took.Seconds())
 		return
@@ -199,8 +199,8 @@ func (c *caught) say(m *Mutant) {
 		m.Name, strings.Join(c.Broken, " "), by, c.took.Seconds(), strings.TrimSpace(c.Sentence))
 }
 
-// lastSeeds returns how many mutants were caught, and the last seed that it took in each world, by the world's name, a
-// slash and its trouble.
+// lastSeeds returns how many mutants were caught, and the last seed that it took in each world. The key of a world is
+// its name, a slash and its trouble.
 func lastSeeds(mutants []*Mutant, results []caught) (number int, last map[string]uint64) {
 	last = map[string]uint64{}
 	for i, m := range mutants {
