@@ -29,7 +29,7 @@ func (r *reconciler[P]) writeStatus(ctx context.Context, p *pass.Pass, parent P,
 	}
 	after := parent.DeepCopyObject().(P)
 	r.author.Status(after, s)
-	reasons := []string{pass.RolloutProgressing, pass.RolloutWaiting}
+	reasons := []string{pass.RolloutProgressing, pass.RolloutWaiting, pass.RolloutHeld}
 	urgent := s.rollout.Updated.Status != metav1.ConditionFalse || !slices.Contains(reasons, s.rollout.Updated.Reason)
 	if apiequality.Semantic.DeepEqual(parent, after) {
 		return true, nil

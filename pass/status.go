@@ -39,7 +39,7 @@ func news(conditions []metav1.Condition) (out [3]metav1.Condition) {
 			continue
 		}
 		out[n].Status, out[n].Reason = c.Status, c.Reason
-		if c.Status == metav1.ConditionFalse && c.Reason == RolloutWaiting {
+		if c.Status == metav1.ConditionFalse && (c.Reason == RolloutWaiting || c.Reason == RolloutHeld) {
 			out[n].Reason = RolloutProgressing
 		}
 	}

@@ -103,7 +103,7 @@ func catsCounted(n int64) step {
 		if err != nil {
 			return err
 		}
-		return updatedSays(set, "False", fmt.Sprintf("%d are available", n+1)) // the ConfigMap as well
+		return updatedSays(set, "False", fmt.Sprintf("%d available", n+1)) // the ConfigMap as well
 	}
 }
 

@@ -78,8 +78,8 @@ func TestGrantsDoNotAddUp(t *testing.T) {
 	l.create(asked)
 	for _, step := range []struct{ account, reason, text string }{
 		{l.namespace + "/both", hosting.ImpersonationForbidden, "may not look up ServiceAccount " + l.namespace + "/both: apply what cairn roles prints"},
-		{l.namespace + "/everywhere", hosting.Starting, l.namespace + `:everywhere" cannot list resource "pods"`},
-		{l.namespace + "/pods", hosting.Starting, l.namespace + `:pods" cannot list resource "clustersets"`},
+		{l.namespace + "/everywhere", hosting.NotSynced, l.namespace + `:everywhere" cannot list resource "pods"`},
+		{l.namespace + "/pods", hosting.NotSynced, l.namespace + `:pods" cannot list resource "clustersets"`},
 		{"everywhere", host.InvalidServiceAccount, `"everywhere" names no ServiceAccount; NAMESPACE/NAME does`},
 	} {
 		l.names(both, step.account)
