@@ -62,3 +62,43 @@ func conditions(t *testing.T, status map[string]any) {
 		list[n] = map[string]any{"type": kind, "status": value, "reason": reason}
 	}
 }
+
+// TestOddStatuses: statuses that looked done to an earlier version, because a word or a field was not read.
+func TestOddStatuses(t *testing.T) {
+	for text, want := range map[string]State{
+		`{conditions: ["Available=True", "Progressing=True:RollingOut", "Degraded=False"]}`:                                     InProgress,
+		`{conditions: ["Synced=True", "Ready=True", "LastAsyncOperation=False:ApplyFailure"]}`:                                  Failed,
+		`{phase: Cluster in healthy state, conditions: ["Ready=True", "ContinuousArchiving=False:ContinuousArchivingFailing"]}`: Failed,
+		`{conditions: ["Available=True", "Remediating=True"]}`:                                                                  InProgress,
+		`{health: {status: Healthy}, sync: {status: Synced}, conditions: ["ComparisonError="]}`:                                 Failed,
+		`{health: {status: Healthy}, sync: {status: Synced}, conditions: ["OrphanedResources="]}`:                               Done,
+		`{phase: PartiallyAvailable}`:                                                 InProgress,
+		`{phase: NotAllReplicasReady}`:                                                InProgress,
+		`{phase: Never ready}`:                                                        InProgress,
+		`{phase: CannotReachReady}`:                                                   InProgress,
+		`{stackStatus: UPDATE_ROLLBACK_COMPLETE}`:                                     Failed,
+		`{state: attached, robustness: degraded}`:                                     Failed,
+		`{conditions: ["Ready=True", "DiskPressure=True"]}`:                           Failed,
+		`{conditions: ["Ready=True", "DiskPressure=False:KubeletHasNoDiskPressure"]}`: Done,
+	} {
+		status := map[string]any{}
+		if err := yaml.Unmarshal([]byte(text), &status); err != nil {
+			t.Fatal(err)
+		}
+		conditions(t, status)
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a.example/v1", "kind": "Widget", "status": status}}
+		if got := reportedBy(o); got.state != want {
+			t.Errorf("%s: %s: %s; want %s", text, got.state, got.reason, want)
+		}
+	}
+	stale := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": map[string]any{"generation": int64(2)},
+		"status": map[string]any{"conditions": []any{
+			map[string]any{"type": "Accepted", "status": "True", "observedGeneration": int64(1)},
+			map[string]any{"type": "Programmed", "status": "True", "observedGeneration": int64(1)},
+		}},
+	}}
+	if got := reportedBy(stale); got.state != InProgress {
+		t.Errorf("conditions about an older spec: %s: %s", got.state, got.reason)
+	}
+}

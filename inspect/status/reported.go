@@ -71,6 +71,9 @@ func reportedBy(o *unstructured.Unstructured) verdict {
 		return inProgress("its status cannot be read: %v", err)
 	}
 	known := kstatus.GetLegacyConditionsFn(o) != nil
+	if !known && staleConditions(o) {
+		return inProgress("%s", unseen)
+	}
 	says := worst(signs(o))
 	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); known && phase != string(corev1.PodFailed) {
 		says = sign{} // kstatus knows its conditions
@@ -100,6 +103,22 @@ func reportedBy(o *unstructured.Unstructured) verdict {
 	default:
 		return verdict{Unknown, sentence(unsaid, enumerateCounters(o, ""))}
 	}
+}
+
+// unseen is the reason where a status is about an older spec.
+const unseen = "its controller has not observed the latest spec"
+
+// staleConditions reports whether all conditions that have a generation are about an older one: of the Gateway API,
+// whose statuses have none. A controller may leave some conditions as they are.
+func staleConditions(o *unstructured.Unstructured) bool {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	latest := int64(0)
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		at, _, _ := unstructured.NestedInt64(fields, "observedGeneration")
+		latest = max(latest, at)
+	}
+	return latest > 0 && latest < o.GetGeneration()
 }
 
 // unsaid is the reason of [Unknown].
@@ -203,7 +222,7 @@ func delay(o *unstructured.Unstructured, found *kstatus.Result) string {
 		return why
 	}
 	if observed, ok, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration"); ok && observed < o.GetGeneration() {
-		return "its controller has not observed the latest spec"
+		return unseen
 	}
 	if c := readiness.FindCondition(o.Object, "Ready"); c != nil && c.Status != string(corev1.ConditionTrue) {
 		return sentence("its condition Ready is "+c.Status, c.Reason, c.Message)

@@ -237,7 +237,7 @@ func (s *Status) rolled(updated *Condition) verdict {
 	said := updated != nil && updated.Status == "True" || updated == nil && s.Rolled == 0
 	switch {
 	case s.lags:
-		return inProgress("its controller has not observed the latest spec")
+		return inProgress("%s", unseen)
 	case said && s.Updated == s.Rolled && s.allAvailable():
 		return verdict{Done, "every child is what the spec asks for, and available"}
 	case updated == nil:

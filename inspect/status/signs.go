@@ -73,7 +73,8 @@ func conditionSigns(o map[string]any) (out []sign) {
 		m, kind := typeMeaning(c.Type), wordsOf(c.Type)
 		switch c.Status {
 		case string(corev1.ConditionTrue):
-			if serves && slices.Equal(kind, []string{"progressing"}) { // as on a Deployment that is complete
+			why := meaningOf(wordsOf(c.Reason), moving)
+			if serves && slices.Equal(kind, []string{"progressing"}) && why < moving { // as on a Deployment that is complete
 				m = mild
 			}
 		case string(corev1.ConditionFalse):
@@ -82,9 +83,13 @@ func conditionSigns(o map[string]any) (out []sign) {
 				m = bad
 			case m == good:
 				m = moving
-			case m == moving && meaningOf(wordsOf(c.Reason), silent) == bad:
-				m = bad
+			case m == moving || m == silent:
+				m = refusing(c.Reason)
 			default:
+				m = silent
+			}
+		case "": // a condition of Argo CD, which has no status
+			if m != bad {
 				m = silent
 			}
 		default: // Unknown, or a word of the controller
@@ -97,6 +102,16 @@ func conditionSigns(o map[string]any) (out []sign) {
 		out = append(out, sign{m, sentence(fmt.Sprintf("its condition %s is %s", c.Type, c.Status), c.Reason, c.Message)})
 	}
 	return out
+}
+
+// refusing returns the meaning of the reason of a condition that is False, where its type has none: bad if the reason
+// names a failure.
+func refusing(reason string) meaning {
+	words := wordsOf(reason)
+	if meaningOf(words, silent) == bad || slices.Contains(words, "failing") {
+		return bad
+	}
+	return silent
 }
 
 // typeMeaning returns the meaning of a condition of that type that is True. The last known word of the type counts:
@@ -114,7 +129,7 @@ func typeMeaning(kind string) meaning {
 // telling are the last words of the names of fields with one word about the object. earlier are the first words of the
 // names of fields about a former or a wanted state.
 var (
-	telling = []string{"phase", "state", "status", "health", "progress"}
+	telling = []string{"phase", "state", "status", "health", "progress", "robustness"}
 	earlier = []string{"desired", "target", "wanted", "expected", "previous", "last", "old", "initial", "next"}
 )
 

@@ -44,6 +44,7 @@ var vocabulary = func() map[string]meaning {
 			pending progress progressing updating upgrading creating reconciling deleting terminating installing
 			provisioning scaling rolling applying initializing waiting starting restarting migrating restoring
 			bootstrapping resizing replacing configuring deploying syncing resuming draining recovering rebuilding
+			remediating repairing healing rebalancing relocating evicting rotating fallback
 			stopping joining building pausing preparing importing processing queued paused suspended stopped switchover
 			failover failing over unknown missing unhealthy unavailable unready unreachable unschedulable blocked
 			conflict conflicted yellow red outdated outofsync warn degrading wait requires required needs hibernated
@@ -53,7 +54,7 @@ var vocabulary = func() map[string]meaning {
 			failed fail failure fails degraded error errored err errors fatal invalid stalled aborted broken dead
 			rejected denied crashed crash crashloopbackoff expired revoked corrupted corrupt lost exhausted exceeded
 			cancelled canceled timeout timedout inconclusive terminal misconfigured insufficient impossible unsupported
-			unrecoverable evicted stuck
+			unrecoverable evicted stuck rollback faulted pressure
 		`,
 	} {
 		for word := range strings.FieldsSeq(words) {
@@ -63,8 +64,12 @@ var vocabulary = func() map[string]meaning {
 	return out
 }()
 
-// negations invert the meaning of the next word.
-var negations = []string{"not", "no", "non", "without", "isnt"}
+// negations invert the meaning of the next word that has one: NotAllReplicasReady. limits do so only if that is good:
+// PartiallyAvailable, PartiallyFailed.
+var (
+	negations = []string{"not", "no", "non", "without", "isnt", "never", "cannot"}
+	limits    = []string{"partially", "partial", "partly"}
+)
 
 // wordsOf splits text into words in lower case: AllReplicasReady, HEALTH_ERR, out-of-sync.
 func wordsOf(text string) []string {
@@ -109,22 +114,27 @@ func joined(words []string) []string {
 // meaningOf returns the meaning of words together. running is the meaning of a word in -ing that is not in the
 // vocabulary, as in ContinuousArchiving.
 func meaningOf(words []string, running meaning) meaning {
-	out := silent
-	for n, word := range words {
+	out, negated, limited := silent, false, false
+	for _, word := range words {
 		m, known := vocabulary[word]
 		if !known && strings.HasSuffix(word, "ing") && len(word) > 4 {
 			m = running
 		}
-		if n > 0 && slices.Contains(negations, words[n-1]) {
-			switch m {
-			case mild, good:
-				m = moving
-			case moving, bad:
-				m = mild
-			case silent:
-			}
+		switch {
+		case slices.Contains(negations, word):
+			negated = true
+			continue
+		case slices.Contains(limits, word):
+			limited = true
+			continue
+		case m == silent:
+			continue
+		case (negated || limited) && m < moving:
+			m = moving
+		case negated:
+			m = mild
 		}
-		out = max(out, m)
+		out, negated, limited = max(out, m), false, false
 	}
 	return out
 }

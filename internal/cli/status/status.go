@@ -35,9 +35,9 @@ be created in those of the quota, policy or webhook that refused it.
 
 Of several objects (TYPE, -l, -A, -f) there is a line for each.
 
-The exit code is 0 if it is done, 2 if it is in progress and 3 if it has failed; of several objects the largest counts. With
---watch the command ends when it is done or has failed, or after --timeout with 124: a terminal shows a view that changes, a pipe gets
-a line for each change; several objects are waited for one after the other.`,
+The exit code is 0 if it is done, 2 if in progress, 3 if failed, and 4 if its status does not tell. Of several
+objects the worst counts. With --watch the command ends when it is done or has failed, or after --timeout with 124. A
+terminal shows a view that changes, a pipe gets a line for each change. Several objects are waited for one after the other.`,
 		Example: `  # Is it done, and if not, why?
   cairn status ds/web
 
