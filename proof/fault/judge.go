@@ -21,7 +21,10 @@ import (
 // each run by itself would take longer than the run.
 
 const (
-	// still is how long nothing may be asked for until a run counts as over, and again how long it must stay over.
+	// settled is how long nothing may be asked for until a run counts as over: longer than the second for which a status
+	// that is not urgent is held back.
+	settled = 1200 * time.Millisecond
+	// still is how long it must stay over.
 	still = 400 * time.Millisecond
 	// unrest bounds the wait for that.
 	unrest = time.Minute
@@ -46,7 +49,7 @@ func settle(ctx context.Context, e *Env) error {
 	asked, changed := -1, e.changed()
 	// A look that comes late counts as one that does not: on a machine that has too much to do, the managers are late as
 	// well.
-	for quiet, last := time.Duration(0), time.Now(); quiet < still; {
+	for quiet, last := time.Duration(0), time.Now(); quiet < settled; {
 		select {
 		case <-changed:
 			quiet, changed = 0, e.changed()

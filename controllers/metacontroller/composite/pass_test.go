@@ -16,11 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/cairn-dev/cairn/api/metacontroller/v1alpha1"
 	"github.com/cairn-dev/cairn/internal/fakeserver"
 	"github.com/cairn-dev/cairn/internal/hosting"
 	"github.com/cairn-dev/cairn/internal/metacontroller/hook"
+	"github.com/cairn-dev/cairn/rollback"
 )
 
 func TestAPassThatHasNothingToDoCostsNothing(t *testing.T) {
@@ -50,6 +53,26 @@ func TestIntentFirst(t *testing.T) {
 		append(slices.Repeat([]string{"delete Pod"}, 2), "patch status Cat")...)
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestARevisionIsGoodInThePassThatRecordsIt: the children of a parent that was deleted and created again are all there,
+// and its first status names the new revision as the last good one.
+func TestARevisionIsGoodInThePassThatRecordsIt(t *testing.T) {
+	p := newPasses(t, catSpec)
+	p.settle()
+	must(t, p.Raw.DeleteAllOf(t.Context(), &v1alpha1.ControllerRevision{}, client.InNamespace("default")))
+	tom := p.tom()
+	delete(tom.Object, "status")
+	must(t, p.Raw.Status().Update(t.Context(), tom))
+	p.Forget()
+	p.run(1)
+	if good := rollback.GoodOf(p.tom()); good.Last.IsZero() || len(p.Calls("patch status")) != 1 {
+		t.Errorf("the last good revision is %s after the requests %v", good.Last, p.Calls())
+	}
+	p.run(2)
+	if n := len(p.Calls("patch status")); n != 1 {
+		t.Errorf("%d status writes", n)
 	}
 }
 

@@ -69,6 +69,7 @@ func (r *recorder) createRevision(ctx context.Context, o *gathered, d *decision,
 	case created.Existed:
 		return fmt.Errorf("%w: revision %s exists, and the cache does not show it", ownership.ErrStale, created.Name)
 	}
+	w.entry.revision = created.Revision // the status of this pass names it
 	log.FromContext(ctx).Info("Recorded", "revision", w.number, "name", created.Name, "reason", o.log.Reason)
 	return nil
 }
