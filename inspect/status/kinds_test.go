@@ -80,12 +80,31 @@ func TestOddStatuses(t *testing.T) {
 		`{state: attached, robustness: degraded}`:                                     Failed,
 		`{conditions: ["Ready=True", "DiskPressure=True"]}`:                           Failed,
 		`{conditions: ["Ready=True", "DiskPressure=False:KubeletHasNoDiskPressure"]}`: Done,
+		`{conditions: ["Accepted=True:ListenersNotValid", "Programmed=True"]}`:        InProgress,
+		`{conditions: ["Ready=True:NoErrors", "RollingOut=False:NotRollingOut"]}`:     Done,
+		`{conditions: ["Ready=True", "NoErrors=False"]}`:                              Failed,
+		`{conditions: ["Ready=True", "NotPaused=False"]}`:                             InProgress,
+		`{conditions: ["Ready=True", "Ready=False:DatabaseMissing"]}`:                 InProgress,
+		`{conditions: ["Initialized=True", "Sealed=True"]}`:                           InProgress,
+		`{conditions: ["Updated=True", "Failed=True"]}`:                               Failed,
+		`{parents: [{conditions: ["Accepted=True", "ResolvedRefs=True"]}]}`:           Done,
+		`{parents: [{conditions: ["Accepted=True"]}, {conditions: ["Accepted=True", "ResolvedRefs=False:BackendNotFound"]}]}`: InProgress,
+		`{ancestors: [{conditions: ["Accepted=False:Conflicted"]}]}`:                                                          InProgress,
+		`{parents: []}`: Unknown,
 	} {
 		status := map[string]any{}
 		if err := yaml.Unmarshal([]byte(text), &status); err != nil {
 			t.Fatal(err)
 		}
 		conditions(t, status)
+		for _, parts := range status {
+			list, _ := parts.([]any)
+			for _, item := range list {
+				if part, ok := item.(map[string]any); ok {
+					conditions(t, part)
+				}
+			}
+		}
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a.example/v1", "kind": "Widget", "status": status}}
 		if got := reportedBy(o); got.state != want {
 			t.Errorf("%s: %s: %s; want %s", text, got.state, got.reason, want)

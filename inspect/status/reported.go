@@ -111,12 +111,9 @@ const unseen = "its controller has not observed the latest spec"
 // staleConditions reports whether all conditions that have a generation are about an older one: of the Gateway API,
 // whose statuses have none. A controller may leave some conditions as they are.
 func staleConditions(o *unstructured.Unstructured) bool {
-	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	latest := int64(0)
-	for _, item := range list {
-		fields, _ := item.(map[string]any)
-		at, _, _ := unstructured.NestedInt64(fields, "observedGeneration")
-		latest = max(latest, at)
+	for _, c := range conditionsOf(o.Object) {
+		latest = max(latest, c.Generation)
 	}
 	return latest > 0 && latest < o.GetGeneration()
 }

@@ -61,47 +61,73 @@ func signs(o *unstructured.Unstructured) []sign {
 	return out
 }
 
-// conditionSigns returns the meanings of the conditions of an object.
-func conditionSigns(o map[string]any) (out []sign) {
-	serves := false
-	var all []*readiness.ObjectCondition
-	for _, c := range reported(o) {
-		all = append(all, readiness.FindCondition(o, c.Type))
-		serves = serves || c.Status == string(corev1.ConditionTrue) && typeMeaning(c.Type) == good
+// conditionsOf returns the conditions of an object. A route or a policy of the Gateway API has none of its own, but
+// some for each of its parents or ancestors.
+func conditionsOf(o map[string]any) []readiness.ObjectCondition {
+	status, _, _ := unstructured.NestedMap(o, "status")
+	out := readiness.Conditions(status)
+	if len(out) > 0 {
+		return out
 	}
-	for _, c := range all {
-		m, kind := typeMeaning(c.Type), wordsOf(c.Type)
-		switch c.Status {
-		case string(corev1.ConditionTrue):
-			why := meaningOf(wordsOf(c.Reason), moving)
-			if serves && slices.Equal(kind, []string{"progressing"}) && why < moving { // as on a Deployment that is complete
-				m = mild
-			}
-		case string(corev1.ConditionFalse):
-			switch {
-			case slices.Equal(kind, []string{"succeeded"}):
-				m = bad
-			case m == good:
-				m = moving
-			case m == moving || m == silent:
-				m = refusing(c.Reason)
-			default:
-				m = silent
-			}
-		case "": // a condition of Argo CD, which has no status
-			if m != bad {
-				m = silent
-			}
-		default: // Unknown, or a word of the controller
-			if m != good {
-				m = silent
-			} else {
-				m = moving
-			}
+	for _, field := range []string{"parents", "ancestors"} {
+		list, _ := status[field].([]any)
+		for _, item := range list {
+			part, _ := item.(map[string]any)
+			out = append(out, readiness.Conditions(part)...)
 		}
-		out = append(out, sign{m, sentence(fmt.Sprintf("its condition %s is %s", c.Type, c.Status), c.Reason, c.Message)})
 	}
 	return out
+}
+
+// conditionSigns returns the meanings of the conditions of an object.
+func conditionSigns(o map[string]any) (out []sign) {
+	all := conditionsOf(o)
+	serves := slices.ContainsFunc(all, func(c readiness.ObjectCondition) bool {
+		return c.Status == string(corev1.ConditionTrue) && typeMeaning(c.Type) == good
+	})
+	for _, c := range all {
+		text := sentence(fmt.Sprintf("its condition %s is %s", c.Type, c.Status), c.Reason, c.Message)
+		out = append(out, sign{conditionMeaning(c, serves), text})
+	}
+	return out
+}
+
+// conditionMeaning returns the meaning of a condition. serves says that a condition of the object is True that means
+// good.
+func conditionMeaning(c readiness.ObjectCondition, serves bool) meaning {
+	m, kind, reason := typeMeaning(c.Type), wordsOf(c.Type), wordsOf(c.Reason)
+	switch c.Status {
+	case string(corev1.ConditionTrue):
+		switch {
+		case serves && slices.Equal(kind, []string{"progressing"}) && meaningOf(reason, moving) < moving:
+			return mild // as on a Deployment that is complete
+		case m == good && slices.ContainsFunc(reason, negates) && meaningOf(reason, silent) == moving:
+			return moving // Accepted is True: ListenersNotValid
+		}
+		return m
+	case string(corev1.ConditionFalse):
+		switch {
+		case slices.Equal(kind, []string{"succeeded"}):
+			return bad
+		case len(kind) > 1 && slices.Contains(negations, kind[0]) && m < moving:
+			return max(moving, meaningOf(kind[1:], silent)) // NoErrors
+		case m == good:
+			return moving
+		case m == moving || m == silent:
+			return refusing(c.Reason)
+		}
+		return silent
+	case "": // a condition of Argo CD, which has no status
+		if m == bad {
+			return bad
+		}
+		return silent
+	default: // Unknown, or a word of the controller
+		if m == good {
+			return moving
+		}
+		return silent
+	}
 }
 
 // refusing returns the meaning of the reason of a condition that is False, where its type has none: bad if the reason
@@ -112,6 +138,11 @@ func refusing(reason string) meaning {
 		return bad
 	}
 	return silent
+}
+
+// negates reports whether a word inverts or limits the next.
+func negates(word string) bool {
+	return slices.Contains(negations, word) || slices.Contains(limits, word)
 }
 
 // typeMeaning returns the meaning of a condition of that type that is True. The last known word of the type counts:

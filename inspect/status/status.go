@@ -13,7 +13,6 @@ import (
 
 	"github.com/cairn-dev/cairn/inspect"
 	"github.com/cairn-dev/cairn/inspect/object"
-	"github.com/cairn-dev/cairn/internal/readiness"
 	"github.com/cairn-dev/cairn/rollback"
 )
 
@@ -215,25 +214,19 @@ func compareMembers(a, b object.Member, none int) int {
 // reported returns those conditions of a parent that are about revisions. If there are none, it returns all: they are
 // of a controller that is not ours, and mean what that says.
 func reported(parent map[string]any) []Condition {
-	raw, _, _ := unstructured.NestedFieldNoCopy(parent, "status", "conditions")
-	list, _ := raw.([]any)
-	kinds := Reported
-	if !slices.ContainsFunc(kinds, func(kind string) bool { return readiness.FindCondition(parent, kind) != nil }) {
-		kinds = nil
-		for _, item := range list {
-			if m, ok := item.(map[string]any); ok {
-				kind, _ := m["type"].(string)
-				kinds = append(kinds, kind)
-			}
+	var all, ours []Condition
+	for _, c := range conditionsOf(parent) {
+		all = append(all, Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+	}
+	for _, kind := range Reported {
+		if n := slices.IndexFunc(all, func(c Condition) bool { return c.Type == kind }); n >= 0 {
+			ours = append(ours, all[n])
 		}
 	}
-	var out []Condition
-	for _, kind := range kinds {
-		if c := readiness.FindCondition(parent, kind); c != nil {
-			out = append(out, Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
-		}
+	if len(ours) > 0 {
+		return ours
 	}
-	return out
+	return all
 }
 
 // unobserved says that a status is about an older spec than the parent's, or about none. Objects of a few built-in

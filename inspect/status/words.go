@@ -48,7 +48,7 @@ var vocabulary = func() map[string]meaning {
 			stopping joining building pausing preparing importing processing queued paused suspended stopped switchover
 			failover failing over unknown missing unhealthy unavailable unready unreachable unschedulable blocked
 			conflict conflicted yellow red outdated outofsync warn degrading wait requires required needs hibernated
-			hibernating offline deprovisioned detached unbound unprovisioned
+			hibernating offline sealed deprovisioned detached unbound unprovisioned
 		`,
 		bad: `
 			failed fail failure fails degraded error errored err errors fatal invalid stalled aborted broken dead

@@ -90,6 +90,8 @@ type ObjectCondition struct {
 	Type, Status, Reason, Message string
 	// Since is its last transition, zero if it does not say.
 	Since time.Time
+	// Generation is the generation of the object that it is about, zero if it does not say.
+	Generation int64
 }
 
 // FindCondition returns the condition of a type in an object's status, nil if there is none. What is malformed counts
@@ -98,13 +100,32 @@ func FindCondition(object map[string]any, kind string) *ObjectCondition {
 	raw, _, _ := unstructured.NestedFieldNoCopy(object, "status", "conditions")
 	list, _ := raw.([]any)
 	for _, item := range list {
-		m, ok := item.(map[string]any)
-		if !ok || m["type"] != kind {
-			continue
+		if m, ok := item.(map[string]any); ok && m["type"] == kind {
+			c := conditionIn(m)
+			return &c
 		}
-		text := func(key string) string { s, _ := m[key].(string); return s }
-		since, _ := time.Parse(time.RFC3339, text("lastTransitionTime"))
-		return &ObjectCondition{Type: kind, Status: text("status"), Reason: text("reason"), Message: text("message"), Since: since}
 	}
 	return nil
+}
+
+// Conditions returns the conditions in the field conditions of a status, or of a part of it. What is malformed is left
+// out.
+func Conditions(status map[string]any) (out []ObjectCondition) {
+	list, _ := status["conditions"].([]any)
+	for _, item := range list {
+		if m, ok := item.(map[string]any); ok {
+			out = append(out, conditionIn(m))
+		}
+	}
+	return out
+}
+
+func conditionIn(m map[string]any) ObjectCondition {
+	text := func(key string) string { s, _ := m[key].(string); return s }
+	since, _ := time.Parse(time.RFC3339, text("lastTransitionTime"))
+	generation, _ := m["observedGeneration"].(int64)
+	return ObjectCondition{
+		Type: text("type"), Status: text("status"), Reason: text("reason"), Message: text("message"), Since: since,
+		Generation: generation,
+	}
 }
