@@ -29,6 +29,9 @@ func cautions(u *Undo) []string {
 	if paused(u.live) {
 		say("%s is paused: the spec is changed, and nothing is rolled out until it is resumed.", u.Parent)
 	}
+	if u.unfollowed != "" {
+		say("%s", u.unfollowed)
+	}
 	out = append(out, u.scales()...)
 	return append(out, rivals(u.Parent, u.live, u.To.stored.Target, u.added)...)
 }

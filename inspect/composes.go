@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -22,34 +25,76 @@ import (
 	"github.com/cairn-dev/cairn/rollback"
 )
 
-// This file makes an undo compose with apply: the next apply of a manifest leaves exactly that manifest, and the fields
-// of other managers. Apply removes a field if its manager owns it and the manifest lacks it. So each restored field
-// keeps its owners, and a field that the undo adds becomes the applier's. Owners are in the annotation of client-side
-// apply, or in the managed fields of server-side apply.
+// This file makes an undo compose with apply: the next apply of a manifest leaves that manifest, and the fields of
+// other managers. Apply removes a field if its manager owns it and the manifest lacks it. So each restored field keeps
+// its owners. A field that the undo adds gets the owner of the map or element around it. Owners are in the annotation
+// of client-side apply, or in the managed fields of server-side apply.
+
+// clientSide is the manager of kubectl's client-side apply.
+const clientSide = "kubectl-client-side-apply"
+
+// lastAppliedPath is the path of the annotation of client-side apply.
+var lastAppliedPath = fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+
+// restarts are the paths of the annotation of kubectl rollout restart. Manifests do not have it, so no apply must
+// remove it after an undo has restored it.
+var restarts = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", restartedAt),
+	fieldpath.MakePathOrDie("spec", "jobTemplate", "spec", "template", "metadata", "annotations", restartedAt),
+)
 
 // lastApplied returns the annotation of client-side apply as it is to be after the undo, empty if live has none. It
-// follows the difference between live and restored, and nothing else: defaults of the API server are not added. A scale
-// that the manifest does not have is not added, because an autoscaler owns it. An annotation that is not a manifest of
-// this version is left unchanged.
-func lastApplied(live client.Object, restored map[string]any, scale revision.Path) (string, error) {
-	text := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
+// follows the difference between live and restored, and nothing else. A scale that the manifest does not have is not
+// added, because an autoscaler owns it. An annotation is left unchanged if it is not a manifest of version, the version
+// of live. If the annotation would become too long, it is left unchanged, and there is a warning.
+func lastApplied(
+	live client.Object, version schema.GroupVersion, restored map[string]any, scale revision.Path,
+) (text, warning string, err error) {
+	text = live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
 	applied := treeOf([]byte(text))
-	if applied == nil || applied["apiVersion"] != restored["apiVersion"] {
-		return text, nil
+	if applied == nil || applied["apiVersion"] != version.String() {
+		return text, "", nil
 	}
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
-		return "", fmt.Errorf("convert %T: %w", live, err)
+		return "", "", fmt.Errorf("convert %T: %w", live, err)
 	}
-	out, err := content.Follow(applied, tree, restored)
+	others, err := othersOf(live)
 	if err != nil {
-		return "", err
+		return "", "", err
+	}
+	out, err := content.Follow(applied, tree, restored, others)
+	if err != nil {
+		return "", "", err
 	}
 	if _, scales, _ := unstructured.NestedFieldNoCopy(applied, scale...); !scales {
 		unstructured.RemoveNestedField(out, scale...)
 	}
 	raw, err := json.Marshal(out)
-	return string(raw) + "\n", err // kubectl ends it so, too
+	followed := string(raw) + "\n" // kubectl ends it so, too
+	annotations := maps.Clone(live.GetAnnotations())
+	annotations[corev1.LastAppliedConfigAnnotation] = followed
+	if long := validation.ValidateAnnotationsSize(annotations); long != nil && len(followed) > len(text) {
+		return text, fmt.Sprintf("The annotation %s is unchanged (%v): the next apply may keep restored fields that its manifest lacks.",
+			corev1.LastAppliedConfigAnnotation, long), err
+	}
+	return followed, "", err
+}
+
+// othersOf returns the fields of live that belong to other managers than the one of client-side apply, and those that
+// belong to no manifest.
+func othersOf(live metav1.Object) (*fieldpath.Set, error) {
+	out := restarts
+	for _, e := range live.GetManagedFields() {
+		fields, err := fieldsOf(e)
+		if err != nil {
+			return nil, err
+		}
+		if e.Manager != clientSide && e.Manager != FieldOwner && !fields.Has(lastAppliedPath) {
+			out = out.Union(fields)
+		}
+	}
+	return out, nil
 }
 
 // treeOf returns the JSON object in raw, nil if there is none.
@@ -138,29 +183,24 @@ func handOverPatch(before []metav1.ManagedFieldsEntry, o client.Object, applier 
 var unhanded = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata", "annotations", rollback.NoteAnnotation),
 	fieldpath.MakePathOrDie("metadata", "annotations", ChangeCauseAnnotation),
-	fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation),
+	lastAppliedPath,
 )
 
+// owners are managed fields.
+type owners []metav1.ManagedFieldsEntry
+
 // handedOver returns managed fields in which [FieldOwner] has nothing but annotations of its own. Each manager that
-// owned one of its other fields before owns it again, and applier gets the rest. It returns nil if there are none.
+// owned one of its other fields before owns it again. A field that had no owner goes to the owners of the map or
+// element around it, to applier alone if applier is among them. It returns nil if there is nothing to hand over.
 func handedOver(before, after []metav1.ManagedFieldsEntry, applier string) (owners, error) {
-	isOurs := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner && e.Subresource == "" }
-	at := slices.IndexFunc(after, isOurs)
-	if at < 0 {
-		return nil, nil
-	}
-	all, err := fieldsOf(after[at])
-	if err != nil {
+	at, all, ours, err := written(after)
+	if err != nil || at < 0 {
 		return nil, err
 	}
-	ours, version := all.Difference(unhanded), after[at].APIVersion
-	if ours.Empty() {
-		return nil, nil
-	}
-	out, left := owners(slices.DeleteFunc(slices.Clone(after), isOurs)), ours
-	var heir *metav1.ManagedFieldsEntry
+	out, left := owners(slices.Delete(slices.Clone(after), at, at+1)), ours
+	var heirs []heir
 	for _, e := range before {
-		if e.APIVersion != version || e.Subresource != "" || e.Manager == FieldOwner {
+		if e.Manager == FieldOwner {
 			continue
 		}
 		had, err := fieldsOf(e)
@@ -171,18 +211,87 @@ func handedOver(before, after []metav1.ManagedFieldsEntry, applier string) (owne
 			return nil, err
 		}
 		left = left.Difference(had)
-		if e.Manager == applier && e.Operation == metav1.ManagedFieldsOperationApply {
-			heir = &e
+		if e.APIVersion == after[at].APIVersion {
+			heirs = append(heirs, heir{e, had, e.Manager == applier && e.Operation == metav1.ManagedFieldsOperationApply})
 		}
 	}
-	if heir == nil {
-		return nil, fmt.Errorf("it does not apply %s", version)
+	if !slices.ContainsFunc(heirs, func(h heir) bool { return h.applies }) {
+		return nil, fmt.Errorf("it does not apply %s", after[at].APIVersion)
 	}
-	return out, errors.Join(out.give(after[at], all.Intersection(unhanded)), out.give(*heir, left))
+	kept := all.Intersection(unhanded).Union(left.Intersection(restarts))
+	return out, errors.Join(out.give(after[at], kept), out.inherit(heirs, left.Difference(restarts)))
 }
 
-// owners are managed fields.
-type owners []metav1.ManagedFieldsEntry
+// written returns the index of the first entry of [FieldOwner] with more than annotations of its own, -1 if there is
+// none. all are the fields of the entry, and ours the fields without these annotations.
+func written(entries []metav1.ManagedFieldsEntry) (at int, all, ours *fieldpath.Set, err error) {
+	for at, e := range entries {
+		if e.Manager != FieldOwner || e.Subresource != "" {
+			continue
+		}
+		all, err := fieldsOf(e)
+		if err != nil {
+			return -1, nil, nil, err
+		}
+		ours := all.Difference(unhanded)
+		if !ours.Difference(restarts).Empty() {
+			return at, all, ours, nil
+		}
+	}
+	return -1, nil, nil, nil
+}
+
+// heir is a manager that may get a field.
+type heir struct {
+	metav1.ManagedFieldsEntry
+
+	had     *fieldpath.Set
+	applies bool
+}
+
+// inherit gives fields that had no owner to the heirs that own most of the way to them, the applier first.
+func (o *owners) inherit(heirs []heir, fields *fieldpath.Set) error {
+	shares := make([]*fieldpath.Set, len(heirs))
+	for path := range fields.All() {
+		var nearest []int
+		most := -1
+		for n, h := range heirs {
+			switch depth := depthOf(h.had, path); {
+			case depth > most || depth == most && h.applies:
+				nearest, most = []int{n}, depth
+			case depth == most && !heirs[nearest[0]].applies:
+				nearest = append(nearest, n)
+			}
+		}
+		for _, n := range nearest {
+			if shares[n] == nil {
+				shares[n] = fieldpath.NewSet()
+			}
+			shares[n].Insert(slices.Clone(path))
+		}
+	}
+	for n, share := range shares {
+		if share == nil {
+			continue
+		}
+		if err := o.give(heirs[n].ManagedFieldsEntry, share); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// depthOf returns how many steps of the way to path lead to fields.
+func depthOf(fields *fieldpath.Set, path fieldpath.Path) int {
+	for n, step := range path {
+		next := fields.WithPrefix(step)
+		if next.Empty() && !fields.Members.Has(step) {
+			return n
+		}
+		fields = next
+	}
+	return len(path)
+}
 
 // give adds to the fields of a manager.
 func (o *owners) give(to metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {

@@ -4,9 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cairn-dev/cairn/revision"
@@ -52,15 +55,57 @@ func TestLastApplied(t *testing.T) {
 		}
 		restored := manifest(t, after)
 		restored["metadata"] = live.Object["metadata"]
-		got, err := lastApplied(live, restored, revision.Path{"spec", "replicas"})
-		if err != nil || strings.TrimSuffix(got, "\n") != c.want {
+		got, warning, err := lastApplied(live, appsv1.SchemeGroupVersion, restored, revision.Path{"spec", "replicas"})
+		if err != nil || warning != "" || strings.TrimSuffix(got, "\n") != c.want {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
 }
 
-// TestHandedOver: fields that an undo has written go back to their owners, and new fields to the applier. Its own
-// annotations stay.
+// TestLastAppliedTooLong: an undo that restores more than the annotation can hold leaves the annotation unchanged, and
+// warns.
+func TestLastAppliedTooLong(t *testing.T) {
+	const text = `{"apiVersion":"a/v1","spec":{"x":"1"}}`
+	live := &unstructured.Unstructured{Object: manifest(t, `{apiVersion: a/v1, spec: {x: "1"}}`)}
+	live.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: text})
+	restored := map[string]any{"apiVersion": "a/v1", "spec": map[string]any{"x": "2", "y": strings.Repeat("y", 300_000)}}
+	got, warning, err := lastApplied(live, schema.GroupVersion{Group: "a", Version: "v1"}, restored, nil)
+	if err != nil || got != text || !strings.Contains(warning, "is unchanged") {
+		t.Errorf("%.80s, %s, %v", got, warning, err)
+	}
+}
+
+// TestLastAppliedOfATypedObject: a typed object has no apiVersion.
+func TestLastAppliedOfATypedObject(t *testing.T) {
+	live := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{ServiceName: "b"}}
+	live.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"apiVersion":"apps/v1","spec":{"serviceName":"b"}}`}
+	got, _, err := lastApplied(live, appsv1.SchemeGroupVersion, map[string]any{"spec": map[string]any{"serviceName": "a"}}, nil)
+	if err != nil || got != `{"apiVersion":"apps/v1","spec":{"serviceName":"a"}}`+"\n" {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// TestOthersOf: an annotation of client-side apply belongs to who wrote it, under whatever name.
+func TestOthersOf(t *testing.T) {
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{
+		entry("argocd", `{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/last-applied-configuration":{}}},"f:spec":{"f:a":{}}}`),
+		entry(clientSide, `{"f:spec":{"f:b":{}}}`), entry(FieldOwner, `{"f:spec":{"f:c":{}}}`), entry("vpa", `{"f:spec":{"f:d":{}}}`),
+	})
+	got, err := othersOf(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got = got.Difference(restarts); got.Size() != 1 || !got.Has(fieldpath.MakePathOrDie("spec", "d")) {
+		t.Error(got)
+	}
+}
+
+// TestHandedOver: fields that an undo has written go back to their owners, and new fields to the owners of the fields
+// around them. Its own annotations, and a restart, stay.
 func TestHandedOver(t *testing.T) {
 	entry := func(manager, operation, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
@@ -72,9 +117,14 @@ func TestHandedOver(t *testing.T) {
 		entry("flux", "Apply", `{"f:spec":{"f:image":{}}}`),
 		entry("vpa", "Update", `{"f:spec":{"f:cpu":{},"f:mem":{}}}`),
 		entry("set", "Update", `{"f:spec":{"f:env":{}}}`),
+		entry("inject", "Update", `{"f:spec":{"f:c":{"k:{\"name\":\"side\"}":{".":{},"f:name":{}}}}}`),
+		entry("kubectl", "Update", `{"f:spec":{"f:replicas":{}}}`),
 	}
+	before[4].Subresource = "scale"
 	ours := entry(FieldOwner, "Update",
-		`{"f:metadata":{"f:annotations":{"f:cairn.dev/rolled-back":{}}},"f:spec":{"f:cpu":{},"f:env":{},"f:image":{},"f:new":{}}}`)
+		`{"f:metadata":{"f:annotations":{"f:cairn.dev/rolled-back":{}}},`+
+			`"f:spec":{"f:c":{"k:{\"name\":\"side\"}":{"f:args":{}}},"f:cpu":{},"f:env":{},"f:image":{},"f:new":{},"f:replicas":{},`+
+			`"f:template":{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/restartedAt":{}}}}}}`)
 	after := []metav1.ManagedFieldsEntry{entry("flux", "Apply", `{"f:spec":{}}`), entry("vpa", "Update", `{"f:spec":{"f:mem":{}}}`), ours}
 	got, err := handedOver(before, after, "flux")
 	if err != nil {
@@ -87,7 +137,10 @@ func TestHandedOver(t *testing.T) {
 	const want = `flux {"f:spec":{".":{},"f:image":{},"f:new":{}}}
 vpa {"f:spec":{"f:cpu":{},"f:mem":{}}}
 set {"f:spec":{"f:env":{}}}
-` + FieldOwner + ` {"f:metadata":{"f:annotations":{"f:cairn.dev/rolled-back":{}}}}`
+kubectl {"f:spec":{"f:replicas":{}}}
+` + FieldOwner + ` {"f:metadata":{"f:annotations":{"f:cairn.dev/rolled-back":{}}},` +
+		`"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/restartedAt":{}}}}}}
+inject {"f:spec":{"f:c":{"k:{\"name\":\"side\"}":{"f:args":{}}}}}`
 	if strings.Join(text, "\n") != want {
 		t.Errorf("%s\nwant\n%s", strings.Join(text, "\n"), want)
 	}

@@ -49,8 +49,10 @@ type Undo struct {
 	live client.Object
 	// added are the paths of the fields that the undo adds.
 	added []string
-	mask  content.Masker
-	log   *Log
+	// unfollowed is a warning that the annotation of client-side apply does not follow the undo, empty if it does.
+	unfollowed string
+	mask       content.Masker
+	log        *Log
 	// rollback is the failure that is undone, nil if a user asks, and asked what [rollback.OnDeadlineAnnotation] said.
 	rollback *rollback.Failure
 	asked    string
@@ -242,10 +244,11 @@ func (u *Undo) aim(live client.Object) error {
 // the revision that the parent leaves.
 func (u *Undo) annotated(patch []byte, live client.Object, restored map[string]any) ([]byte, error) {
 	values := map[string]string{}
-	applied, err := lastApplied(live, restored, u.scale())
+	applied, warning, err := lastApplied(live, u.kind.Is().GroupVersion(), restored, u.scale())
 	if err != nil {
 		return nil, fmt.Errorf("follow the last applied manifest of %s: %w", u.Parent, err)
 	}
+	u.unfollowed = warning
 	if applied != "" {
 		values[corev1.LastAppliedConfigAnnotation] = applied
 	}

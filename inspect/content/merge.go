@@ -2,8 +2,12 @@ package content
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/cairn-dev/cairn/revision"
 )
@@ -24,14 +28,15 @@ func Merge(live, from, to *revision.Snapshot, hashes []string) (map[string]any, 
 			return nil, err
 		}
 	}
-	return merger{hashes: hashes}.fields(trees[0], trees[1], trees[2]), nil
+	return merger{hashes: hashes}.fields(trees[0], trees[1], trees[2], nil), nil
 }
 
-// Follow returns a manifest with the fields changed that differ between two states of the object that it describes. If
-// the manifest lacks a field, Follow adds it only where before lacks it as well. If both states have it, it is a
-// default, or belongs to another manager. Follow changes none of its arguments. An error means that a state is not
-// JSON.
-func Follow(manifest map[string]any, before, after any) (map[string]any, error) {
+// Follow returns a manifest with the fields changed that differ between two states of the object that it describes.
+// theirs are the fields of other managers in the state before. kubectl removes a field that the last applied manifest
+// has and the next manifest lacks. It removes a map or a list with the fields of other managers in it. So Follow adds a
+// field to the manifest in two cases only: before lacks the field, or before has a default there. Follow changes none
+// of its arguments. An error means that a state is not JSON.
+func Follow(manifest map[string]any, before, after any, theirs *fieldpath.Set) (map[string]any, error) {
 	var trees [3]map[string]any
 	for n, v := range []any{manifest, before, after} {
 		raw, err := json.Marshal(v)
@@ -42,94 +47,135 @@ func Follow(manifest map[string]any, before, after any) (map[string]any, error) 
 			return nil, err
 		}
 	}
-	return merger{follows: true}.fields(trees[0], trees[1], trees[2]), nil
+	return merger{follows: true}.fields(trees[0], trees[1], trees[2], theirs), nil
 }
 
-// merger merges trees, and changes none of them.
+// merger merges trees, and changes none of them. theirs, in its methods, are the fields of other managers from there on
+// down, nil for [Merge].
 type merger struct {
 	hashes []string
 	// follows is true for [Follow].
 	follows bool
 }
 
-func (m merger) value(live, from, to any) any {
+func (m merger) value(live, from, to any, theirs *fieldpath.Set) any {
 	if m.same(from, to) {
 		return live
 	}
 	if l, f, t := tree(live), tree(from), tree(to); l != nil && f != nil && t != nil {
-		return m.fields(l, f, t)
+		return m.fields(l, f, t, theirs)
 	}
 	l, okL := live.([]any)
 	f, okF := from.([]any)
 	t, okT := to.([]any)
 	if okL && okF && okT {
 		if key := keyOf(l, f, t); key != nil {
-			return m.elements(l, f, t, key)
+			return m.elements(l, f, t, key, theirs)
 		}
 	}
 	return to
 }
 
-func (m merger) fields(live, from, to map[string]any) map[string]any {
+func (m merger) fields(live, from, to map[string]any, theirs *fieldpath.Set) map[string]any {
 	out := map[string]any{}
-	for field, value := range live {
+	for field, now := range live {
 		is, kept := to[field]
 		was, had := from[field]
 		switch {
 		case kept && had:
-			out[field] = m.value(value, was, is)
+			out[field] = m.value(now, was, is, below(theirs, field))
 		case kept:
 			out[field] = is
 		case !had:
-			out[field] = value
+			out[field] = now
 		}
 	}
 	for field, is := range to {
 		if _, there := live[field]; there {
 			continue
 		}
-		if was, had := from[field]; !had {
-			out[field] = is
-		} else if more := m.missing(was, is, nil); more != nil {
+		was, had := from[field]
+		if more := m.missing(was, is, had, owned(theirs, field), below(theirs, field)); more != nil {
 			out[field] = more
 		}
 	}
 	return out
 }
 
-// missing returns what of is to add where live has nothing, and both from and to have something; nil is nothing. With
-// it go the fields of key, which name an element.
-func (m merger) missing(was, is any, key []string) any {
+// missing returns what to add of is where live has nothing; nil is nothing. had means that the state before has was
+// there, owned that was belongs to another manager.
+func (m merger) missing(was, is any, had, owned bool, theirs *fieldpath.Set) any {
+	_, list := was.([]any)
 	switch {
-	case m.same(was, is):
+	case had && m.same(was, is):
 		return nil
 	case !m.follows:
 		return is
+	case !had || blank(was):
+		return unowned(is, theirs)
+	case owned || list || tree(was) != nil:
+		return nil
 	}
-	if w, i := tree(was), tree(is); w != nil && i != nil {
-		out := m.fields(nil, w, i)
-		if len(out) == 0 {
-			return nil
-		}
-		for _, field := range key {
-			if name, has := i[field]; has {
-				out[field] = name
-			}
-		}
-		return out
+	return is
+}
+
+// blank reports whether a value is an empty map or list, as the API server adds them by default.
+func blank(v any) bool {
+	fields, isMap := v.(map[string]any)
+	list, isList := v.([]any)
+	return isMap && len(fields) == 0 || isList && len(list) == 0
+}
+
+// unowned returns a value without the fields of other managers, nil if there is nothing else.
+func unowned(v any, theirs *fieldpath.Set) any {
+	fields := tree(v)
+	if theirs == nil || fields == nil {
+		return v
 	}
-	w, okW := was.([]any)
-	i, okI := is.([]any)
-	if key := keyOf(w, i); okW && okI && key != nil {
-		if out := m.elements(nil, w, i, key); len(out) > 0 {
-			return out
+	out := map[string]any{}
+	for field, inner := range fields {
+		if owned(theirs, field) {
+			continue
+		}
+		if inner = unowned(inner, below(theirs, field)); inner != nil {
+			out[field] = inner
 		}
 	}
-	return nil
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// owned reports whether fields contain a field itself.
+func owned(fields *fieldpath.Set, field string) bool {
+	return fields != nil && fields.Members.Has(fieldpath.PathElement{FieldName: &field})
+}
+
+// below returns the fields below a field.
+func below(fields *fieldpath.Set, field string) *fieldpath.Set {
+	if fields == nil {
+		return nil
+	}
+	return fields.WithPrefix(fieldpath.PathElement{FieldName: &field})
+}
+
+// belowElement returns the fields below the element of a list.
+func belowElement(fields *fieldpath.Set, element map[string]any) (out *fieldpath.Set) {
+	if fields == nil {
+		return nil
+	}
+	fields.Children.Iterate(func(at fieldpath.PathElement) {
+		named := func(k value.Field) bool { return fmt.Sprint(element[k.Name]) == fmt.Sprint(k.Value.Unstructured()) }
+		if at.Key != nil && !slices.ContainsFunc(*at.Key, func(k value.Field) bool { return !named(k) }) {
+			out = fields.WithPrefix(at)
+		}
+	})
+	return out
 }
 
 // elements merges lists whose elements have names: in the order of to, and then those that neither revision has.
-func (m merger) elements(live, from, to []any, key []string) []any {
+func (m merger) elements(live, from, to []any, key []string, theirs *fieldpath.Set) []any {
 	has, was, is := byName(live, key), byName(from, key), byName(to, key)
 	var out []any
 	for _, e := range to {
@@ -138,11 +184,11 @@ func (m merger) elements(live, from, to []any, key []string) []any {
 		now, there := has[name]
 		switch {
 		case there && had:
-			out = append(out, m.value(now, before, e))
-		case there, !had:
+			out = append(out, m.value(now, before, e, belowElement(theirs, tree(before))))
+		case there:
 			out = append(out, e)
 		default:
-			if more := m.missing(before, e, key); more != nil {
+			if more := m.missing(before, e, had, true, nil); more != nil {
 				out = append(out, more)
 			}
 		}
@@ -162,8 +208,8 @@ func (m merger) same(a, b any) bool {
 		if len(x) != len(y) {
 			return false
 		}
-		for field, value := range x {
-			if other, has := y[field]; !has || !m.same(value, other) {
+		for field, v := range x {
+			if other, has := y[field]; !has || !m.same(v, other) {
 				return false
 			}
 		}

@@ -2,7 +2,10 @@ package content
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // TestMerge: what differs between two revisions is brought back into an object that was never filled in.
@@ -35,7 +38,7 @@ func TestMerge(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := json.Marshal(merger{hashes: []string{"hash1", "hash2"}}.fields(trees[0], trees[1], trees[2]))
+			got, err := json.Marshal(merger{hashes: []string{"hash1", "hash2"}}.fields(trees[0], trees[1], trees[2], nil))
 			if err != nil || string(got) != c.want {
 				t.Errorf("%s, %v\nwant %s", got, err, c.want)
 			}
@@ -43,23 +46,28 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestFollow: a manifest follows the changes of an undo, and gets neither defaults nor fields of other managers.
+// TestFollow: a manifest follows the changes of an undo, and gets nothing whose removal by the next apply would remove
+// what belongs to another manager.
 func TestFollow(t *testing.T) {
+	const theirs = `{"f:at":{},"f:r":{"f:mem":{}},"f:ann":{"f:restart":{}},` +
+		`"f:c":{"k:{\"name\":\"a\"}":{"f:cpu":{}},"k:{\"name\":\"side\"}":{".":{},"f:name":{}}},"f:ports":{"k:{\"p\":80,\"protocol\":\"TCP\"}":{}}}`
 	for name, c := range map[string]struct{ manifest, before, after, want string }{
-		"its own field":                             {`{"image":"b"}`, `{"image":"b","policy":"Always"}`, `{"image":"a","policy":"Always"}`, `{"image":"a"}`},
-		"a field that the undo adds":                {`{"x":1}`, `{"x":1}`, `{"x":1,"y":{"z":1}}`, `{"x":1,"y":{"z":1}}`},
-		"a field of another manager":                {`{"x":1}`, `{"x":1,"at":"2","r":{"cpu":2,"mem":1}}`, `{"x":1,"at":"1","r":{"cpu":1,"mem":1}}`, `{"x":1}`},
-		"a field that it adds to another manager's": {`{}`, `{"r":{"mem":2}}`, `{"r":{"cpu":1,"mem":1}}`, `{"r":{"cpu":1}}`},
-		"a variable of another manager": {
-			`{"env":[{"name":"A"}]}`, `{"env":[{"name":"A"},{"name":"F","value":"2"}]}`, `{"env":[{"name":"A"},{"name":"F","value":"1"}]}`,
-			`{"env":[{"name":"A"}]}`,
+		"its own field":                  {`{"image":"b"}`, `{"image":"b","policy":"Always"}`, `{"image":"a","policy":"Always"}`, `{"image":"a"}`},
+		"a field that the undo adds":     {`{"x":1}`, `{"x":1}`, `{"x":1,"y":{"z":1}}`, `{"x":1,"y":{"z":1}}`},
+		"a default that it changes":      {`{"x":1}`, `{"x":1,"grace":30}`, `{"x":1,"grace":5}`, `{"grace":5,"x":1}`},
+		"a blank default that it fills":  {`{"x":1}`, `{"x":1,"sec":{},"l":[]}`, `{"x":1,"sec":{"user":1},"l":["a"]}`, `{"l":["a"],"sec":{"user":1},"x":1}`},
+		"a field of another manager":     {`{"x":1}`, `{"x":1,"at":"2","r":{"mem":2}}`, `{"x":1,"at":"1","r":{"mem":1}}`, `{"x":1}`},
+		"what it adds to another's map":  {`{}`, `{"r":{"mem":2}}`, `{"r":{"cpu":1,"mem":1}}`, `{}`},
+		"what it adds to another's list": {`{}`, `{"env":[{"name":"F"}]}`, `{"env":[{"name":"F"},{"name":"G"}]}`, `{}`},
+		"an atomic list of another":      {`{}`, `{"tol":[{"key":"a"}]}`, `{"tol":[{"key":"a"},{"key":"b"}]}`, `{}`},
+		"an element of another":          {`{"c":[{"name":"a"}]}`, `{"c":[{"name":"a"},{"name":"side"}]}`, `{"c":[{"name":"a"},{"name":"side","tty":true}]}`, `{"c":[{"name":"a"}]}`},
+		"a field of another in an element": {
+			`{"c":[{"name":"a"}]}`, `{"c":[{"name":"a","cpu":2,"pull":"No"}]}`, `{"c":[{"name":"a","cpu":1,"pull":"Yes"}]}`,
+			`{"c":[{"name":"a","pull":"Yes"}]}`,
 		},
-		"an element that it adds to another manager's list": {
-			`{}`, `{"env":[{"name":"F","value":"2"}]}`, `{"env":[{"name":"F","value":"1"},{"name":"G","value":"1"}]}`, `{"env":[{"name":"G","value":"1"}]}`,
-		},
-		"a field that it adds to another manager's element": {
-			`{}`, `{"c":[{"name":"side","image":"2"}]}`, `{"c":[{"name":"side","image":"1","tty":true}]}`, `{"c":[{"name":"side","tty":true}]}`,
-		},
+		"an element that the undo adds": {`{"c":[{"name":"a"}]}`, `{"c":[{"name":"a"}]}`, `{"c":[{"name":"a"},{"name":"b","x":1}]}`, `{"c":[{"name":"a"},{"name":"b","x":1}]}`},
+		"what belongs to no manifest":   {`{"x":1}`, `{"x":1}`, `{"x":1,"ann":{"restart":"now"}}`, `{"x":1}`},
+		"beside what belongs to none":   {`{"x":1}`, `{"x":1}`, `{"x":1,"ann":{"restart":"now","a":"b"}}`, `{"ann":{"a":"b"},"x":1}`},
 		"ports without the protocol": {
 			`{"ports":[{"containerPort":80},{"containerPort":90}]}`,
 			`{"ports":[{"containerPort":80,"protocol":"TCP"},{"containerPort":90,"protocol":"TCP"}]}`,
@@ -82,7 +90,11 @@ func TestFollow(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			followed, err := Follow(trees[0], trees[1], trees[2])
+			others := fieldpath.NewSet()
+			if err := others.FromJSON(strings.NewReader(theirs)); err != nil {
+				t.Fatal(err)
+			}
+			followed, err := Follow(trees[0], trees[1], trees[2], others)
 			got, _ := json.Marshal(followed)
 			if err != nil || string(got) != c.want {
 				t.Errorf("%s, %v\nwant %s", got, err, c.want)

@@ -92,8 +92,8 @@ func conditionSigns(o map[string]any) (out []sign) {
 	return out
 }
 
-// conditionMeaning returns the meaning of a condition. serves says that a condition of the object is True that means
-// good.
+// conditionMeaning returns the meaning of a condition. serves means that a condition of the object is True that
+// means good.
 func conditionMeaning(c readiness.ObjectCondition, serves bool) meaning {
 	m, kind, reason := typeMeaning(c.Type), wordsOf(c.Type), wordsOf(c.Reason)
 	switch c.Status {

@@ -88,14 +88,13 @@ func stale(o *unstructured.Unstructured) bool {
 // ObjectCondition is a condition in the status of any object.
 type ObjectCondition struct {
 	Type, Status, Reason, Message string
-	// Since is its last transition, zero if it does not say.
+	// Since is its last transition, zero if that is unknown.
 	Since time.Time
-	// Generation is the generation of the object that it is about, zero if it does not say.
+	// Generation is the generation of the object that it describes, zero if that is unknown.
 	Generation int64
 }
 
-// FindCondition returns the condition of a type in an object's status, nil if there is none. What is malformed counts
-// as absent.
+// FindCondition returns the condition of a type in an object's status, nil if there is none or it is malformed.
 func FindCondition(object map[string]any, kind string) *ObjectCondition {
 	raw, _, _ := unstructured.NestedFieldNoCopy(object, "status", "conditions")
 	list, _ := raw.([]any)
@@ -108,8 +107,8 @@ func FindCondition(object map[string]any, kind string) *ObjectCondition {
 	return nil
 }
 
-// Conditions returns the conditions in the field conditions of a status, or of a part of it. What is malformed is left
-// out.
+// Conditions returns the conditions in the field conditions of a status, or of a part of it. Malformed conditions are
+// left out.
 func Conditions(status map[string]any) (out []ObjectCondition) {
 	list, _ := status["conditions"].([]any)
 	for _, item := range list {

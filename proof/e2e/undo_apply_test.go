@@ -151,3 +151,70 @@ spec:
 		})
 	}
 }
+
+// TestUndoAddsToFields: an undo adds fields to maps and elements of another manager, which the next apply keeps. The
+// next apply removes the fields that the undo adds to the manifest's, and sets the API server's defaults again.
+func TestUndoAddsToFields(t *testing.T) {
+	for _, name := range []string{"client", "flux"} {
+		t.Run(name, func(t *testing.T) {
+			a := &asking{newEnv(t), t.TempDir()}
+			a.upstreamOf("replicaset")
+			web := a.deployment(name, "app:0", 1)
+			apply := func(image, ofPod, ofContainer, ofProbe string) {
+				t.Helper()
+				file := filepath.Join(t.TempDir(), "web.yaml")
+				must(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {%[3]s containers: [{name: a, image: %[2]q, %[4]s readinessProbe: {%[5]s exec: {command: [x]}}}]}
+`, name, image, ofPod, ofContainer, ofProbe), 0o600))
+				a.must(a.kubectl(append(appliers[name], "-f", file)...))
+				a.deployed(web)
+			}
+			others := func(metadata, ofPod, side, variable string) {
+				t.Helper()
+				a.must(a.kubectl("patch", "deploy/"+name, "--field-manager=others", "-p", `{"spec":{"template":{"metadata":{"annotations":{`+metadata+
+					`}},"spec":{"tolerations":[`+ofPod+`],"containers":[{"name":"side","image":"side:1","args":`+side+`},{"name":"a","env":[{"name":"F",`+variable+`}]}]}}}}`))
+				a.deployed(web)
+			}
+			is := func(want string) {
+				t.Helper()
+				must(t, a.Get(t.Context(), client.ObjectKeyFromObject(web), web))
+				pod := web.Spec.Template.Spec
+				got := fmt.Sprintf("x=%s y=%s grace=%d tolerations=%d", web.Spec.Template.Annotations["x"], web.Spec.Template.Annotations["y"],
+					*pod.TerminationGracePeriodSeconds, len(pod.Tolerations))
+				for _, c := range pod.Containers {
+					got += fmt.Sprintf(" %s %s %s", c.Name, c.Args, c.ImagePullPolicy)
+					for _, v := range c.Env {
+						got += fmt.Sprintf(" %s=%s %t", v.Name, v.Value, v.ValueFrom != nil)
+					}
+					if c.ReadinessProbe != nil {
+						got += fmt.Sprintf(" every %d", c.ReadinessProbe.PeriodSeconds)
+					}
+				}
+				if got != want {
+					t.Fatalf("it is\n%s, want\n%s", got, want)
+				}
+			}
+			const one, two = `{"key":"one","operator":"Exists"}`, `{"key":"two","operator":"Exists"}`
+			apply("app:1", "terminationGracePeriodSeconds: 5,", "imagePullPolicy: Always,", "periodSeconds: 60,")
+			others(`"x":"1","y":"1"`, one+","+two, `["serve"]`, `"value":null,"valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}`)
+			number := web.Annotations["deployment.kubernetes.io/revision"]
+			apply("app:2", "", "", "")
+			others(`"x":"1","y":null`, one, `null`, `"value":"2","valueFrom":null`)
+			is("x=1 y= grace=30 tolerations=1 side [] IfNotPresent a [] IfNotPresent F=2 false every 10")
+
+			a.must(a.kubectl("rollout", "restart", "deploy/"+name))
+			a.deployed(web)
+			a.says(exit.OK, "undo --yes deploy/"+name+" --to-revision "+number, "rolled back to revision "+number)
+			is("x=1 y=1 grace=5 tolerations=2 side [serve] IfNotPresent a [] Always F= true every 60")
+			apply("app:3", "", "", "")
+			is("x=1 y=1 grace=30 tolerations=2 side [serve] IfNotPresent a [] IfNotPresent F= true every 10")
+		})
+	}
+}
