@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -90,7 +91,14 @@ func TestOddStatuses(t *testing.T) {
 		`{parents: [{conditions: ["Accepted=True", "ResolvedRefs=True"]}]}`:           Done,
 		`{parents: [{conditions: ["Accepted=True"]}, {conditions: ["Accepted=True", "ResolvedRefs=False:BackendNotFound"]}]}`: InProgress,
 		`{ancestors: [{conditions: ["Accepted=False:Conflicted"]}]}`:                                                          InProgress,
-		`{parents: []}`: Unknown,
+		`{conditions: ["Programmed=True"], listeners: [{conditions: ["Programmed=False:Invalid"]}]}`:                          InProgress,
+		`{conditions: ["Evicted=True", "Requeued=True"]}`:                                                                     InProgress,
+		`{conditions: ["ProxyAvailable=True"], instances: [{name: a, replicas: 3, readyReplicas: 1}]}`:                        InProgress,
+		`{jobManagerDeploymentStatus: READY, lifecycleState: ROLLED_BACK}`:                                                    Failed,
+		`{status: ONLINE_PARTIAL}`: InProgress,
+		`{status: NO_QUORUM}`:      InProgress,
+		`{phase: InstallReady}`:    InProgress,
+		`{parents: []}`:            Unknown,
 	} {
 		status := map[string]any{}
 		if err := yaml.Unmarshal([]byte(text), &status); err != nil {
@@ -106,6 +114,7 @@ func TestOddStatuses(t *testing.T) {
 			}
 		}
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a.example/v1", "kind": "Widget", "status": status}}
+		fix(o.Object)
 		if got := reportedBy(o); got.state != want {
 			t.Errorf("%s: %s: %s; want %s", text, got.state, got.reason, want)
 		}
@@ -117,7 +126,49 @@ func TestOddStatuses(t *testing.T) {
 			map[string]any{"type": "Programmed", "status": "True", "observedGeneration": int64(1)},
 		}},
 	}}
+	second := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": map[string]any{"generation": int64(2)},
+		"status": map[string]any{"parents": []any{
+			map[string]any{"conditions": []any{map[string]any{"type": "Accepted", "status": "True", "observedGeneration": int64(2)}}},
+			map[string]any{"conditions": []any{map[string]any{"type": "Accepted", "status": "True", "observedGeneration": int64(1)}}},
+		}},
+	}}
+	if got := reportedBy(second); got.state != InProgress {
+		t.Errorf("a parent that has seen an older spec: %s: %s", got.state, got.reason)
+	}
+	run := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "a/v1", "kind": "KafkaRebalance", "status": map[string]any{"conditions": []any{
+			map[string]any{"type": "ProposalReady", "status": "True"},
+		}},
+	}}
+	if got := reportedBy(run); got.state != InProgress {
+		t.Errorf("work of which a part is ready: %s: %s", got.state, got.reason)
+	}
 	if got := reportedBy(stale); got.state != InProgress {
 		t.Errorf("conditions about an older spec: %s: %s", got.state, got.reason)
+	}
+}
+
+// TestUpdatedOfOthers: a condition Updated of another controller does not mean that a rollout is over.
+func TestUpdatedOfOthers(t *testing.T) {
+	for text, want := range map[string]State{
+		`["Updated=True", "Degraded=True"]`:              Failed,
+		`["Updated=True", "Ready=False"]`:                InProgress,
+		`["Updated=False", "Updating=True"]`:             InProgress,
+		`["Updated=True", "Degraded=False"]`:             Done,
+		`["Updated=False:RolloutWaiting"]`:               InProgress,
+		`["Updated=False:RevisionLost", "Healthy=True"]`: Failed,
+	} {
+		status := map[string]any{}
+		if err := yaml.Unmarshal([]byte("conditions: "+text), &status); err != nil {
+			t.Fatal(err)
+		}
+		conditions(t, status)
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "status": status,
+		}}
+		if got, reason := Alone(o, time.Time{}); got != want {
+			t.Errorf("%s: %s: %s; want %s", text, got, reason, want)
+		}
 	}
 }

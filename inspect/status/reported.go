@@ -108,14 +108,19 @@ func reportedBy(o *unstructured.Unstructured) verdict {
 // unseen is the reason where a status is about an older spec.
 const unseen = "its controller has not observed the latest spec"
 
-// staleConditions reports whether all conditions that have a generation are about an older one: of the Gateway API,
-// whose statuses have none. A controller may leave some conditions as they are.
+// staleConditions reports whether all conditions of a list that have a generation are about an older one: in the
+// Gateway API, whose statuses have no generation. A controller may leave some conditions unchanged.
 func staleConditions(o *unstructured.Unstructured) bool {
-	latest := int64(0)
-	for _, c := range conditionsOf(o.Object) {
-		latest = max(latest, c.Generation)
+	for _, list := range conditionLists(o.Object) {
+		latest := int64(0)
+		for _, c := range list {
+			latest = max(latest, c.Generation)
+		}
+		if latest > 0 && latest < o.GetGeneration() {
+			return true
+		}
 	}
-	return latest > 0 && latest < o.GetGeneration()
+	return false
 }
 
 // unsaid is the reason of [Unknown].
@@ -151,8 +156,28 @@ func counted(o *unstructured.Unstructured) sign {
 			}
 		}
 	}
+	for _, part := range parts(o) {
+		want, wanted := part["replicas"].(int64)
+		if has, reported := part["readyReplicas"].(int64); wanted && reported && has < want {
+			return sign{moving, fmt.Sprintf("readyReplicas of %v is %d, and replicas is %d", part["name"], has, want)}
+		}
+	}
 	if n, _, err := unstructured.NestedInt64(o.Object, "status", "unavailableReplicas"); err == nil && n > 0 {
 		return sign{moving, fmt.Sprintf("unavailableReplicas is %d", n)}
+	}
+	return out
+}
+
+// parts are the elements of the lists of a status: one for each group of instances.
+func parts(o *unstructured.Unstructured) (out []map[string]any) {
+	status, _, _ := unstructured.NestedMap(o.Object, "status")
+	for _, name := range slices.Sorted(maps.Keys(status)) {
+		list, _ := status[name].([]any)
+		for _, item := range list {
+			if part, ok := item.(map[string]any); ok {
+				out = append(out, part)
+			}
+		}
 	}
 	return out
 }

@@ -150,7 +150,7 @@ func (s *Status) verdict(parent *unstructured.Unstructured) verdict {
 		return scheduled(parent, s.now)
 	case s.Runs:
 		return s.recorded()
-	case updated != nil || s.Controller != "":
+	case updated != nil && !s.without || s.Controller != "" || ours(updated):
 		return s.rolled(updated)
 	case s.Update != nil && s.childless && !reports(parent) && !s.unreported(parent):
 		return s.recorded()
@@ -252,6 +252,13 @@ func (s *Status) rolled(updated *Condition) verdict {
 		return inProgress("%d of %d children are not available", all-s.Available, all)
 	}
 	return inProgress("%s: %s", updated.Reason, updated.Message)
+}
+
+// ours reports whether a controller of ours wrote a condition. Other controllers have one of that type, too:
+// MachineConfigPool of OpenShift.
+func ours(updated *Condition) bool {
+	return updated != nil && (updated.Reason == "OnLatestRevision" || strings.HasPrefix(updated.Reason, "Rollout") ||
+		slices.Contains(stuck, updated.Reason))
 }
 
 // allAvailable reports whether there are as many available children as the parent asks for, and no others.

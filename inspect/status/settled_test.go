@@ -115,6 +115,12 @@ func fix(fields map[string]any) {
 		switch v := value.(type) {
 		case map[string]any:
 			fix(v)
+		case []any:
+			for _, item := range v {
+				if part, ok := item.(map[string]any); ok {
+					fix(part)
+				}
+			}
 		case float64:
 			fields[name] = int64(v)
 		}

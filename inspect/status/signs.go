@@ -61,19 +61,21 @@ func signs(o *unstructured.Unstructured) []sign {
 	return out
 }
 
-// conditionsOf returns the conditions of an object. A route or a policy of the Gateway API has none of its own, but
-// some for each of its parents or ancestors.
-func conditionsOf(o map[string]any) []readiness.ObjectCondition {
+// conditionsOf returns the conditions of an object. In the Gateway API, a Gateway also has
+// conditions of listeners, and a route or a policy has conditions of parents or ancestors only.
+func conditionsOf(o map[string]any) (out []readiness.ObjectCondition) {
+	return slices.Concat(conditionLists(o)...)
+}
+
+// conditionLists returns the lists that [conditionsOf] joins.
+func conditionLists(o map[string]any) [][]readiness.ObjectCondition {
 	status, _, _ := unstructured.NestedMap(o, "status")
-	out := readiness.Conditions(status)
-	if len(out) > 0 {
-		return out
-	}
-	for _, field := range []string{"parents", "ancestors"} {
+	out := [][]readiness.ObjectCondition{readiness.Conditions(status)}
+	for _, field := range []string{"listeners", "parents", "ancestors"} {
 		list, _ := status[field].([]any)
 		for _, item := range list {
 			part, _ := item.(map[string]any)
-			out = append(out, readiness.Conditions(part)...)
+			out = append(out, readiness.Conditions(part))
 		}
 	}
 	return out
@@ -103,6 +105,8 @@ func conditionMeaning(c readiness.ObjectCondition, serves bool) meaning {
 			return mild // as on a Deployment that is complete
 		case m == good && slices.ContainsFunc(reason, negates) && meaningOf(reason, silent) == moving:
 			return moving // Accepted is True: ListenersNotValid
+		case len(kind) > 1 && m == good && slices.Contains([]string{"ready", "available"}, kind[len(kind)-1]):
+			return mild // TargetReady: a part of the object, so work that ends has not ended
 		}
 		return m
 	case string(corev1.ConditionFalse):
@@ -223,11 +227,14 @@ func flagSign(path string, truth bool) sign {
 }
 
 // runs are the last words of kinds whose objects are work that ends.
-var runs = []string{"run", "job", "workflow", "backup", "restore", "task", "build", "migration", "experiment", "operation"}
+var runs = []string{"run", "job", "rebalance", "workflow", "backup", "restore", "task", "build", "migration", "experiment", "operation"}
 
 // isRun reports whether an object is work that ends, by the name of its kind: CronJob and ScaledJob are not.
 func isRun(o *unstructured.Unstructured) bool {
 	words := wordsOf(o.GetKind())
 	n := len(words)
+	if n > 1 && words[n-1] == "set" {
+		return words[n-2] == "job"
+	}
 	return n > 0 && slices.Contains(runs, words[n-1]) && (n == 1 || !slices.Contains([]string{"cron", "scaled", "scheduled"}, words[n-2]))
 }

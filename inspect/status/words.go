@@ -38,7 +38,7 @@ var vocabulary = func() map[string]meaning {
 			complete completed finished done installed provisioned established accepted programmed admitted approved
 			issued valid validated reconciled synced synchronized initialized configured applied resolved registered
 			connected joined reachable passing passed uptodate ended terminated fulfilled published imported verified
-			compiled assigned deployed promoted bound attached latest reserved insync
+			compiled assigned deployed promoted bound attached latest reserved insync quorum
 		`,
 		moving: `
 			pending progress progressing updating upgrading creating reconciling deleting terminating installing
@@ -48,13 +48,13 @@ var vocabulary = func() map[string]meaning {
 			stopping joining building pausing preparing importing processing queued paused suspended stopped switchover
 			failover failing over unknown missing unhealthy unavailable unready unreachable unschedulable blocked
 			conflict conflicted yellow red outdated outofsync warn degrading wait requires required needs hibernated
-			hibernating offline sealed deprovisioned detached unbound unprovisioned
+			hibernating offline sealed unstable disconnected evicted installready deprovisioned detached unbound unprovisioned
 		`,
 		bad: `
 			failed fail failure fails degraded error errored err errors fatal invalid stalled aborted broken dead
 			rejected denied crashed crash crashloopbackoff expired revoked corrupted corrupt lost exhausted exceeded
 			cancelled canceled timeout timedout inconclusive terminal misconfigured insufficient impossible unsupported
-			unrecoverable evicted stuck rollback faulted pressure
+			unrecoverable stuck rollback rolledback faulted pressure
 		`,
 	} {
 		for word := range strings.FieldsSeq(words) {
@@ -97,7 +97,7 @@ func wordsOf(text string) []string {
 }
 
 // phrases are several words with a meaning of their own, which count as one.
-var phrases = [][]string{{"up", "to", "date"}, {"out", "of", "sync"}, {"in", "sync"}}
+var phrases = [][]string{{"up", "to", "date"}, {"out", "of", "sync"}, {"in", "sync"}, {"rolled", "back"}, {"install", "ready"}}
 
 // joined makes one word of each phrase.
 func joined(words []string) []string {
@@ -135,6 +135,9 @@ func meaningOf(words []string, running meaning) meaning {
 			m = mild
 		}
 		out, negated, limited = max(out, m), false, false
+	}
+	if limited { // ONLINE_PARTIAL
+		out = max(out, moving)
 	}
 	return out
 }
