@@ -9,25 +9,25 @@ import (
 	"github.com/cairn-dev/cairn/internal/cli/env"
 )
 
-// This file makes a table fit into a terminal. Elsewhere nothing is left out.
+// This file makes a table fit into a terminal. -o wide, and output that goes elsewhere, has all columns.
 
 // narrower are the steps by which a table gets narrower, until it fits: a column that is left out, or one whose texts
-// are cut, to so many characters at least. The least important comes first.
+// are cut, to so many characters at least. The least important comes first. No command needs the name of a revision.
 var narrower = []struct {
 	column string
-	least  int // 0: it is left out
+	least  int // 0: it is left out, never: only if it is blank
 }{
-	{"Created", 0},
-	{"Hash", 0},
-	{"Completed", 0},
-	{"Intact", 0},
+	{"Change-Cause", never},
 	{"Changed", 24},
 	{"By", 0},
+	{"Name", 0},
 	{"Change-Cause", 24},
 	{"Changed", 0},
-	{"Name", 0},
 	{"Change-Cause", 8},
 }
+
+// never stands for the width of a column that is left out only if it is blank.
+const never = -1
 
 // fit leaves out and cuts columns until the table is at most width wide.
 func fit(t *metav1.Table, width int) {
@@ -37,8 +37,8 @@ func fit(t *metav1.Table, width int) {
 		switch {
 		case excess <= 0:
 			return
-		case at < 0:
-		case step.least == 0:
+		case at < 0, step.least == never && !blank(t, at):
+		case step.least <= 0:
 			without(t, at)
 		default:
 			shorten(t, at, max(step.least, widest(t, at)-excess))
@@ -86,17 +86,24 @@ func shorten(t *metav1.Table, column, to int) {
 	}
 }
 
-// shown leaves out the columns that only -o wide has, unless that is asked for. A terminal shows who made an edit and
-// what it changed as well, where that is known, if there is room.
-func shown(t *metav1.Table, wide bool) {
+// shown leaves out the columns that only -o wide has. A terminal shows who made an edit and what it changed as well,
+// where that is known.
+func shown(t *metav1.Table) {
 	for n := len(t.ColumnDefinitions) - 1; n >= 0; n-- {
 		column := &t.ColumnDefinitions[n]
-		blank := !slices.ContainsFunc(t.Rows, func(r metav1.TableRow) bool { return r.Cells[n] != "" && r.Cells[n] != unknown })
 		edit := column.Name == "By" || column.Name == "Changed"
-		if !wide && (edit && blank || !edit && column.Priority > 0) {
+		if column.Priority > 0 && (!edit || blank(t, n)) {
 			without(t, n)
 			continue
 		}
 		column.Priority = 0
 	}
+}
+
+// blank reports whether a column has no texts.
+func blank(t *metav1.Table, column int) bool {
+	return !slices.ContainsFunc(t.Rows, func(r metav1.TableRow) bool {
+		text := r.Cells[column]
+		return text != "" && text != unknown && text != none
+	})
 }

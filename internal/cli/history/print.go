@@ -66,8 +66,8 @@ func printAll(w io.Writer, title string, h *inspect.History, format string, now 
 	}
 	fmt.Fprintln(w, title)
 	t := table(h, now)
-	if width > 0 {
-		shown(t, format == "wide")
+	if width > 0 && format != "wide" {
+		shown(t)
 		fit(t, width)
 	}
 	return printers.NewTablePrinter(printers.PrintOptions{Wide: format == "wide"}).PrintObj(t, w)
@@ -98,7 +98,7 @@ func table(h *inspect.History, now time.Time) *metav1.Table {
 			current = "failed"
 		}
 		if cause == "" {
-			cause = "<none>"
+			cause = none
 		}
 		made := strconv.Itoa(e.Children)
 		if e.Children == inspect.UnknownCount {
@@ -139,8 +139,11 @@ func intact(e inspect.Entry) string {
 	return yes(doubt == "")
 }
 
-// unknown stands for what is not known.
-const unknown = "<unknown>"
+// unknown stands for a value that is not known, none for no value.
+const (
+	unknown = "<unknown>"
+	none    = "<none>"
+)
 
 func by(e inspect.Entry) string {
 	if e.By == "" {
