@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -185,8 +186,18 @@ func (r *Log) CountMembers(m *object.Members) {
 // changes several times a second.
 const maxReads = 8
 
-// Read reads parent's log. Where several controllers could keep one, it is the first that has revisions.
+// Read reads parent's log. Where several controllers could keep one, it is the first that has revisions. If the API
+// server no longer serves a version that the discovery cache has, Read asks for its versions once more.
 func (i *Inspector) Read(ctx context.Context, parent client.Object) (*Log, error) {
+	log, err := i.read(ctx, parent)
+	if object.NotServed(err) {
+		meta.MaybeResetRESTMapper(i.client.RESTMapper())
+		log, err = i.read(ctx, parent)
+	}
+	return log, err
+}
+
+func (i *Inspector) read(ctx context.Context, parent client.Object) (*Log, error) {
 	gvk, err := i.client.GroupVersionKindFor(parent)
 	if err != nil {
 		return nil, fmt.Errorf("tell the kind of %T %s/%s: %w", parent, parent.GetNamespace(), parent.GetName(), err)

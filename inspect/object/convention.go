@@ -109,6 +109,17 @@ func unserved(c client.Client, gvk schema.GroupVersionKind) error {
 	return nil
 }
 
+// NotServed reports whether err means that the API server does not serve a resource, and not that an object does not
+// exist. The discovery cache may be too old.
+func NotServed(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
 // ownedAs is the kind that the controller reference of a revision names, in the version in which it was recorded.
 func ownedAs(o metav1.Object) schema.GroupVersionKind {
 	ref := metav1.GetControllerOfNoCopy(o)

@@ -296,4 +296,17 @@ spec:
 	if got := a.spec(truck); got != `{"image":"a:2"}` { // the API server prunes what v1 lacks
 		t.Error(got)
 	}
+
+	// The operator's next release no longer serves v1. The discovery cache on the disk still has it.
+	a.must(a.kubectl("patch", "crd", "trucks."+group, "--type=json", "-p",
+		`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`))
+	a.eventually("v1 is not served", func() error {
+		if err := a.Get(t.Context(), client.ObjectKeyFromObject(old), old); err == nil {
+			return errorf("it is")
+		}
+		return nil
+	})
+	a.says(exit.OK, "history truck/east", "which the API server does not serve any more", "5   ")
+	a.says(exit.Failed, "undo truck/east --to-revision 3 --yes", "serve that version again")
+	a.says(exit.OK, "undo truck/east --to-revision 4 --yes", "rolled back to revision 4")
 }

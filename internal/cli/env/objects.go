@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -151,7 +150,7 @@ func (e *Env) objects(args []string, s *Selection) (*inspect.Inspector, []client
 		return nil, nil, err
 	}
 	infos, err := e.infos(args, s, namespace)
-	if unserved(err) {
+	if object.NotServed(err) {
 		if mapper, mapping := e.Cluster.ToRESTMapper(); mapping == nil {
 			meta.MaybeResetRESTMapper(mapper)
 			infos, err = e.infos(args, s, namespace)
@@ -180,14 +179,4 @@ func (e *Env) infos(args []string, s *Selection, namespace string) ([]*resource.
 		Flatten().
 		Latest().
 		Do().Infos()
-}
-
-// unserved reports whether the API server does not know a resource, as it says without naming an object.
-func unserved(err error) bool {
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details == nil || details.Name == ""
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/cairn-dev/cairn/internal/goldenfile"
 )
 
-// TestFits: what is shown on terminals of three widths. No line is longer than the terminal is wide, unless -o wide asks
-// for all columns.
+// TestFits: what is shown on terminals of three widths. No line is longer than the terminal is wide, unless -o wide
+// asks for all columns.
 func TestFits(t *testing.T) {
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	h := &inspect.History{Children: "pods", Entries: []inspect.Entry{
