@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cairn-dev/cairn/api/cairn/v1alpha1"
@@ -245,14 +246,24 @@ func (g *guarded) changed(t *testing.T, stored *appsv1.ControllerRevision) {
 			metav1.SetMetaDataAnnotation(&o.ObjectMeta, history.CompletedRevisionsAnnotation, o.Name)
 		},
 	} {
-		o := stored.DeepCopy()
-		change(o)
-		refused(t, name, g.tenant.Update(t.Context(), o))
+		refused(t, name, g.updated(stored, change))
 	}
-	o := stored.DeepCopy()
-	metav1.SetMetaDataAnnotation(&o.ObjectMeta, inspect.ChangeCauseAnnotation, "a new logo")
-	allowed(t, "a change cause", g.tenant.Update(t.Context(), o))
+	allowed(t, "a change cause", g.updated(stored, func(o *appsv1.ControllerRevision) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, inspect.ChangeCauseAnnotation, "a new logo")
+	}))
 	refused(t, "deleted", g.tenant.Delete(t.Context(), stored))
+}
+
+// updated changes a revision as the tenant, again if its controller has changed it meanwhile.
+func (g *guarded) updated(stored *appsv1.ControllerRevision, change func(*appsv1.ControllerRevision)) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		o := &appsv1.ControllerRevision{}
+		if err := g.admin.Get(g.Context(), client.ObjectKeyFromObject(stored), o); err != nil {
+			return err
+		}
+		change(o)
+		return g.tenant.Update(g.Context(), o)
+	})
 }
 
 // composite is a revision of a composite parent.
