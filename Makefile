@@ -77,7 +77,7 @@ test: build $(TOOLS)/gotestsum $(TOOLS)/helm ## run all tests of all modules (TE
 	@GOTESTSUM=$(CURDIR)/$(TOOLS)/gotestsum LDFLAGS='$(LDFLAGS)' TESTFLAGS='$(TESTFLAGS)' RERUNS='$(RERUNS)' hack/test.sh
 
 .PHONY: check
-check: ## look for broken promises: simulation, every fault, scenarios (half an hour)
+check: ## look for broken promises: simulation, every fault, scenarios (about 50 minutes)
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh controllers
 
 .PHONY: compat
@@ -90,7 +90,7 @@ installed: build ## run the end-to-end tests with each manager as a process of i
 	@cd proof && CAIRN_E2E_PROGRAM=$(abspath $(PROGRAM)) go test -vet=off -count=1 -timeout 30m -ldflags '$(LDFLAGS)' $(TESTFLAGS) ./e2e
 
 .PHONY: calibrate
-calibrate: ## see that the checker finds what it must: upstream's bugs, ours with a line spoilt (about 12 minutes)
+calibrate: ## see that the checker finds what it must: upstream's bugs, ours with a line spoilt (about 50 minutes)
 	@LDFLAGS='$(LDFLAGS)' CHECKFLAGS='$(CHECKFLAGS)' hack/check.sh checker
 
 .PHONY: differential

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks for broken promises in full; "make test" runs a short cut of the same. On two cores they take about half an hour and twelve minutes.
+# Looks for broken promises in full; "make test" runs a short cut of the same. On two cores each takes about 50 minutes.
 #
 #   check.sh controllers   "make check": simulation (L0), every fault against a real API server (L1), scenarios
 #   check.sh checker       "make calibrate": whether the checker finds what it must find (bugs of upstream's controllers,
