@@ -146,7 +146,7 @@ func (i *Inspector) handOver(ctx context.Context, u *Undo, o client.Object) []st
 	var err error
 	for range maxReads {
 		var patch []byte
-		patch, err = handOverPatch(u.live.GetManagedFields(), o, managers[0])
+		patch, err = handOverPatch(u.live.GetManagedFields(), o, managers[0], u.scale())
 		if err != nil || patch == nil {
 			break
 		}
@@ -168,8 +168,8 @@ func (i *Inspector) handOver(ctx context.Context, u *Undo, o client.Object) []st
 }
 
 // handOverPatch is a JSON patch of the managed fields of o, nil if there is nothing to hand over.
-func handOverPatch(before []metav1.ManagedFieldsEntry, o client.Object, applier string) ([]byte, error) {
-	after, err := handedOver(before, o.GetManagedFields(), applier)
+func handOverPatch(before []metav1.ManagedFieldsEntry, o client.Object, applier string, scale revision.Path) ([]byte, error) {
+	after, err := handedOver(before, o.GetManagedFields(), applier, scale)
 	if err != nil || after == nil {
 		return nil, err
 	}
@@ -191,8 +191,10 @@ type owners []metav1.ManagedFieldsEntry
 
 // handedOver returns managed fields in which [FieldOwner] has nothing but annotations of its own. Each manager that
 // owned one of its other fields before owns it again. A field that had no owner goes to the owners of the map or
-// element around it, to applier alone if applier is among them. It returns nil if there is nothing to hand over.
-func handedOver(before, after []metav1.ManagedFieldsEntry, applier string) (owners, error) {
+// element around it, to applier alone if applier is among them. A restart, and a scale that had no owner, stay:
+// manifests do not have them, and the API server does not note who scales a custom resource. It returns nil if there is
+// nothing to hand over.
+func handedOver(before, after []metav1.ManagedFieldsEntry, applier string, scale revision.Path) (owners, error) {
 	at, all, ours, err := written(after)
 	if err != nil || at < 0 {
 		return nil, err
@@ -218,8 +220,12 @@ func handedOver(before, after []metav1.ManagedFieldsEntry, applier string) (owne
 	if !slices.ContainsFunc(heirs, func(h heir) bool { return h.applies }) {
 		return nil, fmt.Errorf("it does not apply %s", after[at].APIVersion)
 	}
-	kept := all.Intersection(unhanded).Union(left.Intersection(restarts))
-	return out, errors.Join(out.give(after[at], kept), out.inherit(heirs, left.Difference(restarts)))
+	ownerless := restarts.Union(fieldpath.NewSet(pathOf(scale)))
+	kept := all.Intersection(unhanded).Union(left.Intersection(ownerless))
+	if kept.Equals(all) {
+		return nil, nil
+	}
+	return out, errors.Join(out.give(after[at], kept), out.inherit(heirs, left.Difference(ownerless)))
 }
 
 // written returns the index of the first entry of [FieldOwner] with more than annotations of its own, -1 if there is
@@ -234,11 +240,19 @@ func written(entries []metav1.ManagedFieldsEntry) (at int, all, ours *fieldpath.
 			return -1, nil, nil, err
 		}
 		ours := all.Difference(unhanded)
-		if !ours.Difference(restarts).Empty() {
+		if !ours.Empty() {
 			return at, all, ours, nil
 		}
 	}
 	return -1, nil, nil, nil
+}
+
+// pathOf returns a path of fields as managed fields have it.
+func pathOf(path revision.Path) (out fieldpath.Path) {
+	for _, field := range path {
+		out = append(out, fieldpath.PathElement{FieldName: &field})
+	}
+	return out
 }
 
 // heir is a manager that may get a field.

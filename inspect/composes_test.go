@@ -105,7 +105,7 @@ func TestOthersOf(t *testing.T) {
 }
 
 // TestHandedOver: fields that an undo has written go back to their owners, and new fields to the owners of the fields
-// around them. Its own annotations, and a restart, stay.
+// around them. Its own annotations, a restart and a scale without owner stay.
 func TestHandedOver(t *testing.T) {
 	entry := func(manager, operation, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
@@ -123,10 +123,10 @@ func TestHandedOver(t *testing.T) {
 	before[4].Subresource = "scale"
 	ours := entry(FieldOwner, "Update",
 		`{"f:metadata":{"f:annotations":{"f:cairn.dev/rolled-back":{}}},`+
-			`"f:spec":{"f:c":{"k:{\"name\":\"side\"}":{"f:args":{}}},"f:cpu":{},"f:env":{},"f:image":{},"f:new":{},"f:replicas":{},`+
+			`"f:spec":{"f:c":{"k:{\"name\":\"side\"}":{"f:args":{}}},"f:cpu":{},"f:env":{},"f:image":{},"f:new":{},"f:replicas":{},"f:size":{},`+
 			`"f:template":{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/restartedAt":{}}}}}}`)
 	after := []metav1.ManagedFieldsEntry{entry("flux", "Apply", `{"f:spec":{}}`), entry("vpa", "Update", `{"f:spec":{"f:mem":{}}}`), ours}
-	got, err := handedOver(before, after, "flux")
+	got, err := handedOver(before, after, "flux", revision.Path{"spec", "size"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,17 +139,17 @@ vpa {"f:spec":{"f:cpu":{},"f:mem":{}}}
 set {"f:spec":{"f:env":{}}}
 kubectl {"f:spec":{"f:replicas":{}}}
 ` + FieldOwner + ` {"f:metadata":{"f:annotations":{"f:cairn.dev/rolled-back":{}}},` +
-		`"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/restartedAt":{}}}}}}
+		`"f:spec":{"f:size":{},"f:template":{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/restartedAt":{}}}}}}
 inject {"f:spec":{"f:c":{"k:{\"name\":\"side\"}":{"f:args":{}}}}}`
 	if strings.Join(text, "\n") != want {
 		t.Errorf("%s\nwant\n%s", strings.Join(text, "\n"), want)
 	}
-	if got, err := handedOver(before, after[:2], "flux"); got != nil || err != nil {
+	if got, err := handedOver(before, after[:2], "flux", nil); got != nil || err != nil {
 		t.Errorf("an undo that owns nothing: %v, %v", got, err)
 	}
 	other := before[0]
 	other.APIVersion = "apps/v2"
-	if _, err := handedOver([]metav1.ManagedFieldsEntry{other}, after, "flux"); err == nil {
+	if _, err := handedOver([]metav1.ManagedFieldsEntry{other}, after, "flux", nil); err == nil {
 		t.Error("fields of two versions are compared")
 	}
 }
