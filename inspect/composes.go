@@ -192,8 +192,8 @@ type owners []metav1.ManagedFieldsEntry
 // handedOver returns managed fields in which [FieldOwner] has nothing but annotations of its own. Each manager that
 // owned one of its other fields before owns it again. A field that had no owner goes to the owners of the map or
 // element around it, to applier alone if applier is among them. A restart, and a scale that had no owner, stay:
-// manifests do not have them, and the API server does not note who scales a custom resource. It returns nil if there is
-// nothing to hand over.
+// manifests do not have them. The API server does not record the manager that scales a custom resource. It returns nil
+// if there is nothing to hand over.
 func handedOver(before, after []metav1.ManagedFieldsEntry, applier string, scale revision.Path) (owners, error) {
 	at, all, ours, err := written(after)
 	if err != nil || at < 0 {
