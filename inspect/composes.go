@@ -36,17 +36,10 @@ const clientSide = "kubectl-client-side-apply"
 // lastAppliedPath is the path of the annotation of client-side apply.
 var lastAppliedPath = fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 
-// restarts are the paths of the annotation of kubectl rollout restart. Manifests do not have it, so no apply must
-// remove it after an undo has restored it.
-var restarts = fieldpath.NewSet(
-	fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", restartedAt),
-	fieldpath.MakePathOrDie("spec", "jobTemplate", "spec", "template", "metadata", "annotations", restartedAt),
-)
-
 // lastApplied returns the annotation of client-side apply as it is to be after the undo, empty if live has none. It
-// follows the difference between live and restored, and nothing else. A scale that the manifest does not have is not
-// added, because an autoscaler owns it. An annotation is left unchanged if it is not a manifest of version, the version
-// of live. If the annotation would become too long, it is left unchanged, and there is a warning.
+// follows the difference between live and restored, and nothing else. A scale or a restart that the manifest does not
+// have is not added: it belongs to no manifest. An annotation is left unchanged if it is not a manifest of version, the
+// version of live. If the annotation would become too long, it is left unchanged, and there is a warning.
 func lastApplied(
 	live client.Object, version schema.GroupVersion, restored map[string]any, scale revision.Path,
 ) (text, warning string, err error) {
@@ -63,12 +56,14 @@ func lastApplied(
 	if err != nil {
 		return "", "", err
 	}
+	for _, path := range []revision.Path{scale, restart} {
+		if _, has, _ := unstructured.NestedFieldNoCopy(applied, path...); !has {
+			restored = without(restored, path)
+		}
+	}
 	out, err := content.Follow(applied, tree, restored, others)
 	if err != nil {
 		return "", "", err
-	}
-	if _, scales, _ := unstructured.NestedFieldNoCopy(applied, scale...); !scales {
-		unstructured.RemoveNestedField(out, scale...)
 	}
 	raw, err := json.Marshal(out)
 	followed := string(raw) + "\n" // kubectl ends it so, too
@@ -81,10 +76,9 @@ func lastApplied(
 	return followed, "", err
 }
 
-// othersOf returns the fields of live that belong to other managers than the one of client-side apply, and those that
-// belong to no manifest.
+// othersOf returns the fields of live that belong to other managers than the manager of client-side apply.
 func othersOf(live metav1.Object) (*fieldpath.Set, error) {
-	out := restarts
+	out := fieldpath.NewSet()
 	for _, e := range live.GetManagedFields() {
 		fields, err := fieldsOf(e)
 		if err != nil {
@@ -186,21 +180,18 @@ var unhanded = fieldpath.NewSet(
 	lastAppliedPath,
 )
 
-// owners are managed fields.
-type owners []metav1.ManagedFieldsEntry
-
 // handedOver returns managed fields in which [FieldOwner] has nothing but annotations of its own. Each manager that
 // owned one of its other fields before owns it again. A field that had no owner goes to the owners of the map or
 // element around it, to applier alone if applier is among them. A restart, and a scale that had no owner, stay:
 // manifests do not have them. The API server does not record the manager that scales a custom resource. It returns nil
 // if there is nothing to hand over.
 func handedOver(before, after []metav1.ManagedFieldsEntry, applier string, scale revision.Path) (owners, error) {
-	at, all, ours, err := written(after)
+	at, ours, err := written(after)
 	if err != nil || at < 0 {
 		return nil, err
 	}
-	out, left := owners(slices.Delete(slices.Clone(after), at, at+1)), ours
-	var heirs []heir
+	left := ours.Difference(unhanded)
+	var heirs []*heir
 	for _, e := range before {
 		if e.Manager == FieldOwner {
 			continue
@@ -209,42 +200,48 @@ func handedOver(before, after []metav1.ManagedFieldsEntry, applier string, scale
 		if err != nil {
 			return nil, err
 		}
-		if err := out.give(e, ours.Intersection(had)); err != nil {
-			return nil, err
-		}
-		left = left.Difference(had)
-		if e.APIVersion == after[at].APIVersion {
-			heirs = append(heirs, heir{e, had, e.Manager == applier && e.Operation == metav1.ManagedFieldsOperationApply})
-		}
+		h := &heir{ManagedFieldsEntry: e, had: had, gets: left.Intersection(had)}
+		h.inherits = e.APIVersion == after[at].APIVersion
+		h.applies = h.inherits && e.Manager == applier && e.Operation == metav1.ManagedFieldsOperationApply
+		heirs = append(heirs, h)
 	}
-	if !slices.ContainsFunc(heirs, func(h heir) bool { return h.applies }) {
+	if !slices.ContainsFunc(heirs, func(h *heir) bool { return h.applies }) {
 		return nil, fmt.Errorf("it does not apply %s", after[at].APIVersion)
 	}
-	ownerless := restarts.Union(fieldpath.NewSet(pathOf(scale)))
-	kept := all.Intersection(unhanded).Union(left.Intersection(ownerless))
-	if kept.Equals(all) {
-		return nil, nil
+	for _, h := range heirs {
+		left = left.Difference(h.had)
 	}
-	return out, errors.Join(out.give(after[at], kept), out.inherit(heirs, left.Difference(ownerless)))
+	left = left.Difference(fieldpath.NewSet(pathOf(scale), pathOf(restart)))
+	for path := range left.All() {
+		inherit(heirs, slices.Clone(path))
+	}
+	kept, out := ours, owners(slices.Delete(slices.Clone(after), at, at+1))
+	for _, h := range heirs {
+		kept = kept.Difference(h.gets)
+		err = errors.Join(err, out.give(h.ManagedFieldsEntry, h.gets))
+	}
+	if kept.Equals(ours) {
+		return nil, err
+	}
+	return out, errors.Join(err, out.give(after[at], kept))
 }
 
-// written returns the index of the first entry of [FieldOwner] with more than annotations of its own, -1 if there is
-// none. all are the fields of the entry, and ours the fields without these annotations.
-func written(entries []metav1.ManagedFieldsEntry) (at int, all, ours *fieldpath.Set, err error) {
+// written returns the index of the first entry of [FieldOwner] with more than annotations of its own, and the fields of
+// the entry. The index is -1 if there is none.
+func written(entries []metav1.ManagedFieldsEntry) (int, *fieldpath.Set, error) {
 	for at, e := range entries {
 		if e.Manager != FieldOwner || e.Subresource != "" {
 			continue
 		}
-		all, err := fieldsOf(e)
+		fields, err := fieldsOf(e)
 		if err != nil {
-			return -1, nil, nil, err
+			return -1, nil, err
 		}
-		ours := all.Difference(unhanded)
-		if !ours.Empty() {
-			return at, all, ours, nil
+		if !fields.Difference(unhanded).Empty() {
+			return at, fields, nil
 		}
 	}
-	return -1, nil, nil, nil
+	return -1, nil, nil
 }
 
 // pathOf returns a path of fields as managed fields have it.
@@ -255,44 +252,34 @@ func pathOf(path revision.Path) (out fieldpath.Path) {
 	return out
 }
 
-// heir is a manager that may get a field.
+// heir is a manager that may get fields: had are its fields before the undo, gets the fields that it gets.
 type heir struct {
 	metav1.ManagedFieldsEntry
 
-	had     *fieldpath.Set
-	applies bool
+	had, gets *fieldpath.Set
+	// inherits means that its fields are in the version that the undo has written, so that it may get fields that had no
+	// owner. applies means that it is the applier.
+	inherits, applies bool
 }
 
-// inherit gives fields that had no owner to the heirs that own most of the way to them, the applier first.
-func (o *owners) inherit(heirs []heir, fields *fieldpath.Set) error {
-	shares := make([]*fieldpath.Set, len(heirs))
-	for path := range fields.All() {
-		var nearest []int
-		most := -1
-		for n, h := range heirs {
-			switch depth := depthOf(h.had, path); {
-			case depth > most || depth == most && h.applies:
-				nearest, most = []int{n}, depth
-			case depth == most && !heirs[nearest[0]].applies:
-				nearest = append(nearest, n)
-			}
-		}
-		for _, n := range nearest {
-			if shares[n] == nil {
-				shares[n] = fieldpath.NewSet()
-			}
-			shares[n].Insert(slices.Clone(path))
+// inherit gives a field that had no owner to the heirs that own most of the way to it. If the applier is among them, it
+// gets the field alone.
+func inherit(heirs []*heir, path fieldpath.Path) {
+	var nearest []*heir
+	most := -1
+	for _, h := range heirs {
+		depth := depthOf(h.had, path)
+		switch {
+		case !h.inherits:
+		case depth > most || depth == most && h.applies:
+			nearest, most = []*heir{h}, depth
+		case depth == most && !nearest[0].applies:
+			nearest = append(nearest, h)
 		}
 	}
-	for n, share := range shares {
-		if share == nil {
-			continue
-		}
-		if err := o.give(heirs[n].ManagedFieldsEntry, share); err != nil {
-			return err
-		}
+	for _, h := range nearest {
+		h.gets = h.gets.Union(fieldpath.NewSet(path))
 	}
-	return nil
 }
 
 // depthOf returns how many steps of the way to path lead to fields.
@@ -306,6 +293,9 @@ func depthOf(fields *fieldpath.Set, path fieldpath.Path) int {
 	}
 	return len(path)
 }
+
+// owners are managed fields.
+type owners []metav1.ManagedFieldsEntry
 
 // give adds to the fields of a manager.
 func (o *owners) give(to metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -189,12 +188,7 @@ const maxReads = 8
 // Read reads parent's log. Where several controllers could keep one, it is the first that has revisions. If the API
 // server no longer serves a version that the discovery cache has, Read asks for its versions once more.
 func (i *Inspector) Read(ctx context.Context, parent client.Object) (*Log, error) {
-	log, err := i.read(ctx, parent)
-	if object.NotServed(err) {
-		meta.MaybeResetRESTMapper(i.client.RESTMapper())
-		log, err = i.read(ctx, parent)
-	}
-	return log, err
+	return object.Fresh(i.client.RESTMapper(), func() (*Log, error) { return i.read(ctx, parent) })
 }
 
 func (i *Inspector) read(ctx context.Context, parent client.Object) (*Log, error) {

@@ -3,6 +3,9 @@ package inspect
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+
+	"github.com/cairn-dev/cairn/revision"
 )
 
 // This file lists the reasons why a revision is not a default target of an undo.
@@ -33,6 +36,9 @@ func (h *History) unwanted(e Entry) string {
 // restartedAt is the annotation of the pod template by which kubectl restarts all pods.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
+// restart is the path of that annotation.
+var restart = revision.Path{"spec", "template", "metadata", "annotations", restartedAt}
+
 // restartOnly reports whether two revisions differ only in the time at which the pods were restarted.
 func restartOnly(a, b Entry) bool {
 	x, errX := a.content()
@@ -49,17 +55,25 @@ func notRestarted(text []byte) []byte {
 	if json.Unmarshal(text, &tree) != nil {
 		return text
 	}
-	node := tree
-	for _, field := range []string{"spec", "template", "metadata"} {
-		node, _ = node[field].(map[string]any)
-	}
-	annotations, _ := node["annotations"].(map[string]any)
-	if delete(annotations, restartedAt); len(annotations) == 0 {
-		delete(node, "annotations")
-	}
-	out, err := json.Marshal(tree)
+	out, err := json.Marshal(without(tree, restart))
 	if err != nil {
 		return text
+	}
+	return out
+}
+
+// without returns a tree without a field, and without the maps on the way that are empty then. It does not change tree.
+func without(tree map[string]any, path revision.Path) map[string]any {
+	out := maps.Clone(tree)
+	inner, isMap := tree[path[0]].(map[string]any)
+	if len(path) > 1 && !isMap {
+		return out
+	}
+	delete(out, path[0])
+	if len(path) > 1 {
+		if inner = without(inner, path[1:]); len(inner) > 0 {
+			out[path[0]] = inner
+		}
 	}
 	return out
 }

@@ -95,7 +95,7 @@ func (m merger) fields(live, from, to map[string]any, theirs *fieldpath.Set) map
 			continue
 		}
 		was, had := from[field]
-		if more := m.missing(was, is, had, owned(theirs, field), below(theirs, field)); more != nil {
+		if more := m.missing(was, is, had, owned(theirs, field)); more != nil {
 			out[field] = more
 		}
 	}
@@ -104,15 +104,13 @@ func (m merger) fields(live, from, to map[string]any, theirs *fieldpath.Set) map
 
 // missing returns what to add of is where live has nothing; nil is nothing. had means that the state before has was
 // there, owned that was belongs to another manager.
-func (m merger) missing(was, is any, had, owned bool, theirs *fieldpath.Set) any {
+func (m merger) missing(was, is any, had, owned bool) any {
 	_, list := was.([]any)
 	switch {
 	case had && m.same(was, is):
 		return nil
-	case !m.follows:
+	case !m.follows || !had || blank(was):
 		return is
-	case !had || blank(was):
-		return unowned(is, theirs)
 	case owned || list || tree(was) != nil:
 		return nil
 	}
@@ -124,27 +122,6 @@ func blank(v any) bool {
 	fields, isMap := v.(map[string]any)
 	list, isList := v.([]any)
 	return isMap && len(fields) == 0 || isList && len(list) == 0
-}
-
-// unowned returns a value without the fields of other managers, nil if there is nothing else.
-func unowned(v any, theirs *fieldpath.Set) any {
-	fields := tree(v)
-	if theirs == nil || fields == nil {
-		return v
-	}
-	out := map[string]any{}
-	for field, inner := range fields {
-		if owned(theirs, field) {
-			continue
-		}
-		if inner = unowned(inner, below(theirs, field)); inner != nil {
-			out[field] = inner
-		}
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
 }
 
 // owned reports whether fields contain a field itself.
@@ -166,8 +143,8 @@ func belowElement(fields *fieldpath.Set, element map[string]any) (out *fieldpath
 		return nil
 	}
 	fields.Children.Iterate(func(at fieldpath.PathElement) {
-		named := func(k value.Field) bool { return fmt.Sprint(element[k.Name]) == fmt.Sprint(k.Value.Unstructured()) }
-		if at.Key != nil && !slices.ContainsFunc(*at.Key, func(k value.Field) bool { return !named(k) }) {
+		other := func(k value.Field) bool { return fmt.Sprint(element[k.Name]) != fmt.Sprint(k.Value.Unstructured()) }
+		if at.Key != nil && !slices.ContainsFunc(*at.Key, other) {
 			out = fields.WithPrefix(at)
 		}
 	})
@@ -188,7 +165,7 @@ func (m merger) elements(live, from, to []any, key []string, theirs *fieldpath.S
 		case there:
 			out = append(out, e)
 		default:
-			if more := m.missing(before, e, had, true, nil); more != nil {
+			if more := m.missing(before, e, had, true); more != nil {
 				out = append(out, more)
 			}
 		}

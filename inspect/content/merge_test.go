@@ -49,7 +49,7 @@ func TestMerge(t *testing.T) {
 // TestFollow: a manifest follows the changes of an undo, and gets nothing whose removal by the next apply would remove
 // what belongs to another manager.
 func TestFollow(t *testing.T) {
-	const theirs = `{"f:at":{},"f:r":{"f:mem":{}},"f:ann":{"f:restart":{}},` +
+	const theirs = `{"f:at":{},"f:r":{"f:mem":{}},` +
 		`"f:c":{"k:{\"name\":\"a\"}":{"f:cpu":{}},"k:{\"name\":\"side\"}":{".":{},"f:name":{}}},"f:ports":{"k:{\"p\":80,\"protocol\":\"TCP\"}":{}}}`
 	for name, c := range map[string]struct{ manifest, before, after, want string }{
 		"its own field":                  {`{"image":"b"}`, `{"image":"b","policy":"Always"}`, `{"image":"a","policy":"Always"}`, `{"image":"a"}`},
@@ -66,8 +66,6 @@ func TestFollow(t *testing.T) {
 			`{"c":[{"name":"a","pull":"Yes"}]}`,
 		},
 		"an element that the undo adds": {`{"c":[{"name":"a"}]}`, `{"c":[{"name":"a"}]}`, `{"c":[{"name":"a"},{"name":"b","x":1}]}`, `{"c":[{"name":"a"},{"name":"b","x":1}]}`},
-		"what belongs to no manifest":   {`{"x":1}`, `{"x":1}`, `{"x":1,"ann":{"restart":"now"}}`, `{"x":1}`},
-		"beside what belongs to none":   {`{"x":1}`, `{"x":1}`, `{"x":1,"ann":{"restart":"now","a":"b"}}`, `{"ann":{"a":"b"},"x":1}`},
 		"ports without the protocol": {
 			`{"ports":[{"containerPort":80},{"containerPort":90}]}`,
 			`{"ports":[{"containerPort":80,"protocol":"TCP"},{"containerPort":90,"protocol":"TCP"}]}`,

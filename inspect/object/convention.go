@@ -109,9 +109,20 @@ func unserved(c client.Client, gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// NotServed reports whether err means that the API server does not serve a resource, and not that an object does not
-// exist. The discovery cache may be too old.
-func NotServed(err error) bool {
+// Fresh calls ask. If the API server does not serve a resource that ask has requested, Fresh resets mapper and calls
+// ask again: the discovery cache may be too old.
+func Fresh[T any](mapper meta.RESTMapper, ask func() (T, error)) (T, error) {
+	out, err := ask()
+	if notServed(err) {
+		meta.MaybeResetRESTMapper(mapper)
+		return ask()
+	}
+	return out, err
+}
+
+// notServed reports whether err means that the API server does not serve a resource, and not that an object does not
+// exist.
+func notServed(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return false

@@ -29,7 +29,7 @@ type Counter struct {
 
 // counters returns the numbers at the top of a status, by name, without those that count nothing of the parent's.
 func counters(parent map[string]any) []Counter {
-	status, _, _ := unstructured.NestedMap(parent, "status")
+	status := statusIn(parent)
 	var out []Counter
 	for _, name := range slices.Sorted(maps.Keys(status)) {
 		if v, ok := status[name].(int64); ok && name != "observedGeneration" && name != "collisionCount" {
@@ -41,8 +41,24 @@ func counters(parent map[string]any) []Counter {
 
 // reports is whether a status says anything that a verdict can be made of.
 func reports(parent *unstructured.Unstructured) bool {
-	status, _, _ := unstructured.NestedMap(parent.Object, "status")
-	return !blank(status)
+	return !blank(statusIn(parent.Object))
+}
+
+// statusIn returns the status of an object, nil if it has none. The caller must not change it.
+func statusIn(o map[string]any) map[string]any {
+	status, _ := o["status"].(map[string]any)
+	return status
+}
+
+// partsOf returns the elements of a list in a status that have fields: listeners, or groups of instances.
+func partsOf(status map[string]any, field string) (out []map[string]any) {
+	list, _ := status[field].([]any)
+	for _, item := range list {
+		if part, ok := item.(map[string]any); ok {
+			out = append(out, part)
+		}
+	}
+	return out
 }
 
 // blank reports whether there is nothing but zeros in a value.
@@ -156,28 +172,17 @@ func counted(o *unstructured.Unstructured) sign {
 			}
 		}
 	}
-	for _, part := range parts(o) {
-		want, wanted := part["replicas"].(int64)
-		if has, reported := part["readyReplicas"].(int64); wanted && reported && has < want {
-			return sign{moving, fmt.Sprintf("readyReplicas of %v is %d, and replicas is %d", part["name"], has, want)}
+	status := statusIn(o.Object)
+	for _, field := range slices.Sorted(maps.Keys(status)) {
+		for _, part := range partsOf(status, field) {
+			want, wanted := part["replicas"].(int64)
+			if has, reported := part["readyReplicas"].(int64); wanted && reported && has < want {
+				return sign{moving, fmt.Sprintf("readyReplicas of %v is %d, and replicas is %d", part["name"], has, want)}
+			}
 		}
 	}
 	if n, _, err := unstructured.NestedInt64(o.Object, "status", "unavailableReplicas"); err == nil && n > 0 {
 		return sign{moving, fmt.Sprintf("unavailableReplicas is %d", n)}
-	}
-	return out
-}
-
-// parts are the elements of the lists of a status: one for each group of instances.
-func parts(o *unstructured.Unstructured) (out []map[string]any) {
-	status, _, _ := unstructured.NestedMap(o.Object, "status")
-	for _, name := range slices.Sorted(maps.Keys(status)) {
-		list, _ := status[name].([]any)
-		for _, item := range list {
-			if part, ok := item.(map[string]any); ok {
-				out = append(out, part)
-			}
-		}
 	}
 	return out
 }

@@ -34,7 +34,7 @@ func worst(all []sign) (out sign) {
 
 // signs returns the meanings of the fields of a status, conditions first.
 func signs(o *unstructured.Unstructured) []sign {
-	status, _, _ := unstructured.NestedMap(o.Object, "status")
+	status := statusIn(o.Object)
 	message, _ := status["message"].(string)
 	out := conditionSigns(o.Object)
 	for _, name := range slices.Sorted(maps.Keys(status)) {
@@ -61,20 +61,18 @@ func signs(o *unstructured.Unstructured) []sign {
 	return out
 }
 
-// conditionsOf returns the conditions of an object. In the Gateway API, a Gateway also has
-// conditions of listeners, and a route or a policy has conditions of parents or ancestors only.
-func conditionsOf(o map[string]any) (out []readiness.ObjectCondition) {
+// conditionsOf returns all conditions in the status of an object.
+func conditionsOf(o map[string]any) []readiness.ObjectCondition {
 	return slices.Concat(conditionLists(o)...)
 }
 
-// conditionLists returns the lists that [conditionsOf] joins.
+// conditionLists returns the lists of conditions in a status. In the Gateway API, a Gateway has one for each listener,
+// too. A route or a policy has one for each parent or ancestor, and none of its own.
 func conditionLists(o map[string]any) [][]readiness.ObjectCondition {
-	status, _, _ := unstructured.NestedMap(o, "status")
+	status := statusIn(o)
 	out := [][]readiness.ObjectCondition{readiness.Conditions(status)}
 	for _, field := range []string{"listeners", "parents", "ancestors"} {
-		list, _ := status[field].([]any)
-		for _, item := range list {
-			part, _ := item.(map[string]any)
+		for _, part := range partsOf(status, field) {
 			out = append(out, readiness.Conditions(part))
 		}
 	}
@@ -227,14 +225,13 @@ func flagSign(path string, truth bool) sign {
 }
 
 // runs are the last words of kinds whose objects are work that ends.
-var runs = []string{"run", "job", "rebalance", "workflow", "backup", "restore", "task", "build", "migration", "experiment", "operation"}
+var runs = []string{
+	"run", "job", "jobset", "rebalance", "workflow", "backup", "restore", "task", "build", "migration", "experiment", "operation",
+}
 
 // isRun reports whether an object is work that ends, by the name of its kind: CronJob and ScaledJob are not.
 func isRun(o *unstructured.Unstructured) bool {
 	words := wordsOf(o.GetKind())
 	n := len(words)
-	if n > 1 && words[n-1] == "set" {
-		return words[n-2] == "job"
-	}
 	return n > 0 && slices.Contains(runs, words[n-1]) && (n == 1 || !slices.Contains([]string{"cron", "scaled", "scheduled"}, words[n-2]))
 }

@@ -214,17 +214,17 @@ func compareMembers(a, b object.Member, none int) int {
 // reported returns those conditions of a parent that are about revisions. If there are none, it returns all: they are
 // of a controller that is not ours, and mean what that says.
 func reported(parent map[string]any) []Condition {
-	var all, ours []Condition
+	var all, kept []Condition
 	for _, c := range conditionsOf(parent) {
 		all = append(all, Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 	}
 	for _, kind := range Reported {
 		if n := slices.IndexFunc(all, func(c Condition) bool { return c.Type == kind }); n >= 0 {
-			ours = append(ours, all[n])
+			kept = append(kept, all[n])
 		}
 	}
-	if len(ours) > 0 {
-		return ours
+	if len(kept) > 0 {
+		return kept
 	}
 	return all
 }

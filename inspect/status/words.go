@@ -97,7 +97,9 @@ func wordsOf(text string) []string {
 }
 
 // phrases are several words with a meaning of their own, which count as one.
-var phrases = [][]string{{"up", "to", "date"}, {"out", "of", "sync"}, {"in", "sync"}, {"rolled", "back"}, {"install", "ready"}}
+var phrases = [][]string{
+	{"up", "to", "date"}, {"out", "of", "sync"}, {"in", "sync"}, {"rolled", "back"}, {"install", "ready"}, {"job", "set"},
+}
 
 // joined makes one word of each phrase.
 func joined(words []string) []string {

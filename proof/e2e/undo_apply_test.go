@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,16 +26,11 @@ var appliers = map[string][]string{
 	"helm-v4": {"apply", "--server-side", "--field-manager=helm"},
 }
 
-func TestApplyAfterUndo(t *testing.T) {
-	for name, how := range appliers {
-		t.Run(name, func(t *testing.T) {
-			a := &asking{newEnv(t), t.TempDir()}
-			a.upstreamOf("replicaset")
-			web := a.deployment(name, "app:1", 1)
-			apply := func(container, image, variable string) {
-				t.Helper()
-				file := filepath.Join(t.TempDir(), "web.yaml")
-				must(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: apps/v1
+// apply applies a manifest of web with a pod spec, and waits for the rollout. web has the name of one of the appliers.
+func (a *asking) apply(web *appsv1.Deployment, podSpec string) {
+	a.Helper()
+	file := filepath.Join(a.TempDir(), "web.yaml")
+	must(a, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: %[1]s}
 spec:
@@ -42,10 +38,21 @@ spec:
   selector: {matchLabels: {app: %[1]s}}
   template:
     metadata: {labels: {app: %[1]s}}
-    spec: {containers: [{name: %[2]s, image: %[3]q, env: [{name: %[4]s, value: "1"}]}]}
-`, name, container, image, variable), 0o600))
-				a.must(a.kubectl(append(how, "-f", file)...))
-				a.deployed(web)
+    spec: %[2]s
+`, web.Name, podSpec), 0o600))
+	a.must(a.kubectl(append(appliers[web.Name], "-f", file)...))
+	a.deployed(web)
+}
+
+func TestApplyAfterUndo(t *testing.T) {
+	for name := range appliers {
+		t.Run(name, func(t *testing.T) {
+			a := &asking{newEnv(t), t.TempDir()}
+			a.upstreamOf("replicaset")
+			web := a.deployment(name, "app:1", 1)
+			apply := func(container, image, variable string) {
+				t.Helper()
+				a.apply(web, fmt.Sprintf(`{containers: [{name: %s, image: %q, env: [{name: %s, value: "1"}]}]}`, container, image, variable))
 			}
 			is := func(want string) {
 				t.Helper()
@@ -95,19 +102,7 @@ func TestOthersKeepTheirFields(t *testing.T) {
 			web := a.deployment(name, "app:0", 1)
 			apply := func(image, ports string) {
 				t.Helper()
-				file := filepath.Join(t.TempDir(), "web.yaml")
-				must(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %[1]s}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec: {containers: [{name: a, image: %[2]q, ports: [%[3]s]}]}
-`, name, image, ports), 0o600))
-				a.must(a.kubectl(append(appliers[name], "-f", file)...))
-				a.deployed(web)
+				a.apply(web, fmt.Sprintf(`{containers: [{name: a, image: %q, ports: [%s]}]}`, image, ports))
 			}
 			others := func(value string) {
 				t.Helper()
@@ -162,19 +157,8 @@ func TestUndoAddsToFields(t *testing.T) {
 			web := a.deployment(name, "app:0", 1)
 			apply := func(image, ofPod, ofContainer, ofProbe string) {
 				t.Helper()
-				file := filepath.Join(t.TempDir(), "web.yaml")
-				must(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %[1]s}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec: {%[3]s containers: [{name: a, image: %[2]q, %[4]s readinessProbe: {%[5]s exec: {command: [x]}}}]}
-`, name, image, ofPod, ofContainer, ofProbe), 0o600))
-				a.must(a.kubectl(append(appliers[name], "-f", file)...))
-				a.deployed(web)
+				a.apply(web, fmt.Sprintf(`{%s containers: [{name: a, image: %q, %s readinessProbe: {%s exec: {command: [x]}}}]}`,
+					ofPod, image, ofContainer, ofProbe))
 			}
 			others := func(metadata, ofPod, side, variable string) {
 				t.Helper()

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -142,20 +141,17 @@ func (e *Env) Open(args []string) (*inspect.Inspector, client.Object, error) {
 	return inspector, objects[0], nil
 }
 
-// objects asks the API server. An answer that a kind is not served may come from a version that was, when it was asked
-// last which there are: then it is asked anew, once.
+// objects asks the API server for the objects that args and s select.
 func (e *Env) objects(args []string, s *Selection) (*inspect.Inspector, []client.Object, error) {
 	inspector, namespace, err := e.connect() // says what is missing better than the builder does
 	if err != nil {
 		return nil, nil, err
 	}
-	infos, err := e.infos(args, s, namespace)
-	if object.NotServed(err) {
-		if mapper, mapping := e.Cluster.ToRESTMapper(); mapping == nil {
-			meta.MaybeResetRESTMapper(mapper)
-			infos, err = e.infos(args, s, namespace)
-		}
+	mapper, err := e.Cluster.ToRESTMapper()
+	if err != nil {
+		return nil, nil, err
 	}
+	infos, err := object.Fresh(mapper, func() ([]*resource.Info, error) { return e.infos(args, s, namespace) })
 	out := make([]client.Object, 0, len(infos))
 	for _, info := range infos {
 		o, ok := info.Object.(client.Object)
