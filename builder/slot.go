@@ -112,6 +112,7 @@ func (p *planner) count(s *slot) {
 func (p *planner) visit(s *slot) {
 	old, updated := p.running(s.old), p.running(s.updated)
 	u := rollout.Unit{Key: s.key, Old: p.keepOne(s, old), New: p.keepOne(s, updated)}
+	u.Keeps = s.held && s.older != nil
 	u.Held = s.held || p.strategy.OnDelete || slices.ContainsFunc(old, p.isAltered)
 	// Children are created before others are deleted: a surge beside one that is too many would make three of them.
 	left := len(old) + len(updated)

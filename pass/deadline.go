@@ -130,8 +130,7 @@ func (p *Pass) noteProgress(r Rollout, deadline time.Duration, good rollback.Goo
 		Note: rollback.NoteOf(p.Parent), Now: p.Now(), Deadline: deadline,
 	}
 	if plan := r.evidence(); plan != nil {
-		state := stateOf(false, *r.Plan, updated)
-		seen.Plan, seen.Held = *plan, state == held || state == failing && permitted(*r.Plan) // a place is to stay empty
+		seen.Plan, seen.Held = *plan, !seen.Updated && permitted(*r.Plan) && (r.Plan.Held > 0 || updated.Reason != RolloutProgressing)
 		m.progress = seen.Next(m.progress)
 	}
 	is := m.progress

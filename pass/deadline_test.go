@@ -241,6 +241,14 @@ func TestWhatIsNoLackOfProgress(t *testing.T) {
 		}
 		w.c.Close()
 	})
+	t.Run("a child below the partition is being created", func(t *testing.T) {
+		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m", "partition": "yes"})
+		w.at(0, "web-2", rolls, 1, 1, 0, 0)
+		w.at(30, "web-2", rolls, 1, 1, 1, 1)
+		w.at(1000, "web-2", rolls, 1, 1, 1, 1)
+		w.says("Updated False RolloutProgressing: m", "Stalled False RolloutHeld")
+		w.c.Close()
+	})
 	t.Run("a canary that does not start", func(t *testing.T) {
 		w := newRolling(t, map[string]string{rollback.ProgressDeadlineAnnotation: "1m", "partition": "yes"})
 		w.at(0, "web-2", waits, 1, 1, 0, 0)

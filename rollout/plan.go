@@ -45,6 +45,8 @@ type Unit struct {
 	// Vacant is true if no instance may be created here, because the revision that the place keeps is lost. An empty
 	// vacant place costs no budget, because it will not be filled.
 	Vacant bool
+	// Keeps is true if a new instance would come from the older revision of the place. An empty place is then held.
+	Keeps bool
 	// Leaving places need no new instance, but may keep the one they have. They do not count as part of the set.
 	Leaving bool
 }
@@ -115,8 +117,8 @@ type Plan struct {
 	Total, Updated, Available, Unavailable int
 	// Down are the keys of the unavailable ones: they use the budget up.
 	Down []string
-	// Held counts the units that keep an old instance because they are held, or the rollout is paused, and the empty
-	// vacant ones.
+	// Held counts the units that keep an old instance because they are held or the rollout is paused. It also counts the
+	// units without an instance that are vacant or keep a revision.
 	Held int
 	// Done is how far the rollout is.
 	Done Progress
@@ -249,6 +251,9 @@ func (p *planner) count(u Unit) {
 		p.unavailable++
 		p.Down = append(p.Down, u.Key)
 		p.spare--
+		if u.Keeps && u.Old == nil && u.New == nil && !u.Crowded {
+			p.Held++
+		}
 	}
 }
 

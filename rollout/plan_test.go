@@ -218,6 +218,15 @@ func TestHeld(t *testing.T) {
 	if plan.Held != 1 || len(plan.Waiting) != 0 {
 		t.Errorf("not paused: %+v", plan)
 	}
+	plan = rollout.New([]rollout.Unit{
+		{Key: "a", Held: true, Keeps: true},
+		{Key: "b", Keeps: true, Vacant: true},
+		{Key: "c", Keeps: true, New: up("c2")},
+		{Key: "d"},
+	}, rollout.Strategy{MaxUnavailable: 1})
+	if plan.Held != 2 || plan.Unavailable != 2 {
+		t.Errorf("without an instance: %+v", plan)
+	}
 }
 
 // TestProgress: what is done is counted by unit, and the most that was ever reached is what progress is measured by.

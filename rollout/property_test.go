@@ -37,6 +37,7 @@ func sets() *rapid.Generator[[]rollout.Unit] {
 				Refused: max(0, rapid.IntRange(-8, 3).Draw(t, "refused")),
 				Leaving: oneIn(t, 3, "leaving"),
 				Vacant:  oneIn(t, 6, "vacant"),
+				Keeps:   oneIn(t, 6, "keeps"),
 			}
 			if rapid.Bool().Draw(t, "not begun") {
 				units[i].New = nil

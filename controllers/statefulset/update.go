@@ -75,6 +75,7 @@ func (p *planner) unit(i int) rollout.Unit {
 	s := p.slots[i]
 	u := rollout.Unit{Key: s.name, Held: p.hold || p.onDelete() || i < p.partition, Vacant: s.vacant}
 	if !s.alive {
+		u.Keeps = i < p.partition && p.sourceOf(i).name != p.update.name
 		return u
 	}
 	instance := &rollout.Instance{

@@ -157,8 +157,8 @@ func TestPartitionAndPauseKeepTheLastOnes(t *testing.T) {
 		t.Error(message)
 	}
 	delete(w.children, key("x-3"))
-	if p := w.pass(); p.keeping != 1 || p.done.Gone != 3 {
-		t.Errorf("one is gone: %d kept, %+v", p.keeping, p.done)
+	if p := w.pass(); p.keeping != 2 || p.done.Gone != 3 {
+		t.Errorf("one is gone, and its place is held: %d kept, %+v", p.keeping, p.done)
 	}
 	w.settle()
 	w.are("bbaa")

@@ -292,10 +292,11 @@ func (p *planner) contain(s *set, units []rollout.Unit, budget int) {
 func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	u := rollout.Unit{Key: key.String()}
 	child := p.observed[key]
-	if u.Vacant = child == nil && s.held(i) && p.isLost(p.belongsTo[key]); u.Vacant {
-		p.keeping++
-	}
+	u.Vacant = child == nil && s.held(i) && p.isLost(p.belongsTo[key])
 	if child == nil || child.GetDeletionTimestamp() != nil {
+		if u.Keeps = s.held(i) && p.belongsTo[key] != p.newest; u.Keeps {
+			p.keeping++
+		}
 		if child != nil {
 			p.waits = append(p.waits, rollout.Wait{Unit: u.Key, Reason: "it is terminating"})
 		}
