@@ -82,8 +82,14 @@ func (m merger) fields(live, from, to map[string]any, theirs *fieldpath.Set) map
 		is, kept := to[field]
 		was, had := from[field]
 		switch {
+		case m.follows && now == nil && (kept || had): // null in a manifest means absent
 		case kept && had:
-			out[field] = m.value(now, was, is, below(theirs, field))
+			switch merged := m.value(now, was, is, below(theirs, field)); {
+			case !m.follows || !blank(merged) || blank(is):
+				out[field] = merged
+			case blank(now):
+				out[field] = now
+			} // else kubectl would remove a list or map that has entries of others
 		case kept:
 			out[field] = is
 		case !had:
@@ -91,7 +97,7 @@ func (m merger) fields(live, from, to map[string]any, theirs *fieldpath.Set) map
 		}
 	}
 	for field, is := range to {
-		if _, there := live[field]; there {
+		if now, there := live[field]; there && (now != nil || !m.follows) {
 			continue
 		}
 		was, had := from[field]

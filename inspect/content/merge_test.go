@@ -78,7 +78,15 @@ func TestFollow(t *testing.T) {
 			`{"ports":[{"port":53,"protocol":"TCP"}]}`,
 			`{"ports":[{"port":53}]}`,
 		},
-		"nothing of the spec": {`{"kind":"A"}`, `{"kind":"A","spec":{"t":{"x":2,"d":1}}}`, `{"kind":"A","spec":{"t":{"x":1,"d":1}}}`, `{"kind":"A"}`},
+		"a list that only another's element is left in": {
+			`{"env":[{"name":"M"}],"x":1}`, `{"env":[{"name":"O"},{"name":"M"}],"x":1}`, `{"env":[{"name":"O"}],"x":1}`, `{"x":1}`,
+		},
+		"a map that only another's field is left in": {
+			`{"m":{"l":{"a":1}}}`, `{"m":{"l":{"a":1,"o":1}}}`, `{"m":{"l":{"o":1}}}`, `{}`,
+		},
+		"a list that is empty in the manifest": {`{"env":[]}`, `{"env":[{"name":"O","value":"2"}]}`, `{"env":[{"name":"O","value":"1"}]}`, `{"env":[]}`},
+		"null":                                 {`{"env":null}`, `{"env":[{"name":"O","value":"2"}]}`, `{"env":[{"name":"O","value":"1"}]}`, `{}`},
+		"nothing of the spec":                  {`{"kind":"A"}`, `{"kind":"A","spec":{"t":{"x":2,"d":1}}}`, `{"kind":"A","spec":{"t":{"x":1,"d":1}}}`, `{"kind":"A"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var trees [3]map[string]any
