@@ -75,11 +75,8 @@ func (p *Pass) measure(plan rollout.Plan, updated metav1.Condition, failed bool)
 	s.show(state)
 }
 
-// States of a rollout that others ask for: held has done all permitted updates, failing needs help.
-const (
-	held    = "held"
-	failing = "failing"
-)
+// held is the state of a rollout that has done all permitted updates.
+const held = "held"
 
 // stateOf is the state of a rollout, empty if it is finished.
 func stateOf(finished bool, plan rollout.Plan, updated metav1.Condition) string {
@@ -93,7 +90,7 @@ func stateOf(finished bool, plan rollout.Plan, updated metav1.Condition) string 
 	case updated.Reason == RolloutHeld:
 		return held
 	case updated.Reason != RolloutWaiting:
-		return failing
+		return "failing" // it needs help
 	case permitted(plan): // it is paused
 		return held
 	default:

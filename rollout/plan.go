@@ -56,8 +56,8 @@ func (u Unit) available() bool {
 	return !u.Crowded && (u.Old != nil && u.Old.Available || u.New != nil && u.New.Available)
 }
 
-// empty reports whether the unit is vacant and holds no instance.
-func (u Unit) empty() bool { return u.Vacant && u.Old == nil && u.New == nil && !u.Crowded }
+// empty reports whether the unit holds no instance.
+func (u Unit) empty() bool { return u.Old == nil && u.New == nil && !u.Crowded }
 
 // Strategy is the budget of a rollout. The caller resolves percentages. The rollout uses MaxUnavailable before
 // MaxSurge, so that it goes on where a quota has no room for an instance beside the old one, as a Deployment does.
@@ -244,14 +244,14 @@ func (p *planner) count(u Unit) {
 	switch {
 	case u.available():
 		p.Available++
-	case u.empty():
+	case u.Vacant && u.empty():
 		p.Held++
 	default:
 		p.Unavailable++
 		p.unavailable++
 		p.Down = append(p.Down, u.Key)
 		p.spare--
-		if u.Keeps && u.Old == nil && u.New == nil && !u.Crowded {
+		if u.Keeps && u.empty() {
 			p.Held++
 		}
 	}

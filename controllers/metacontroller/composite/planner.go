@@ -294,7 +294,7 @@ func (p *planner) unit(s *set, i int, key metacontroller.Child) rollout.Unit {
 	child := p.observed[key]
 	u.Vacant = child == nil && s.held(i) && p.isLost(p.belongsTo[key])
 	if child == nil || child.GetDeletionTimestamp() != nil {
-		if u.Keeps = s.held(i) && p.belongsTo[key] != p.newest; u.Keeps {
+		if s.held(i) && p.belongsTo[key] != p.newest {
 			p.keeping++
 		}
 		if child != nil {
