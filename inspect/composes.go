@@ -101,11 +101,35 @@ func treeOf(raw []byte) map[string]any {
 }
 
 // appliers returns the managers of server-side apply that own fields which target covers.
-func appliers(live metav1.Object, target *revision.Target) (out []string) {
+func appliers(live metav1.Object, target *revision.Target) (out owners) {
 	for _, m := range live.GetManagedFields() {
 		applies := m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" && m.FieldsV1 != nil
 		if applies && ownsOf(m.FieldsV1.GetRawBytes(), target) {
-			out = append(out, m.Manager)
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// applierOf returns the one manager that applies live, nil if there is none, or more than one: the applier of server-side
+// apply, or the owner of the annotation of client-side apply. "kubectl apply --server-side" takes over the fields of that
+// owner, and removes the fields that the manifest lacks.
+func applierOf(live metav1.Object, target *revision.Target) *metav1.ManagedFieldsEntry {
+	out := appliers(live, target)
+	if len(out) == 0 {
+		out = annotators(live)
+	}
+	if len(out) != 1 {
+		return nil
+	}
+	return &out[0]
+}
+
+// annotators returns the managers that own the annotation of client-side apply.
+func annotators(live metav1.Object) (out owners) {
+	for _, m := range live.GetManagedFields() {
+		if fields, err := fieldsOf(m); err == nil && m.Manager != FieldOwner && fields.Has(lastAppliedPath) {
+			out = append(out, m)
 		}
 	}
 	return out
@@ -133,14 +157,14 @@ func ownsOf(fields []byte, target *revision.Target) bool {
 // manager that applies the parent. It does nothing if there is none, or more than one. o is the parent as the API
 // server returned it. It returns warnings.
 func (i *Inspector) handOver(ctx context.Context, u *Undo, o client.Object) []string {
-	managers := appliers(u.live, u.To.stored.Target)
-	if len(managers) != 1 {
+	applier := applierOf(u.live, u.To.stored.Target)
+	if applier == nil {
 		return nil // the plan has warned of several
 	}
 	var err error
 	for range maxReads {
 		var patch []byte
-		patch, err = handOverPatch(u.live.GetManagedFields(), o, managers[0], u.scale())
+		patch, err = handOverPatch(u.live.GetManagedFields(), o, *applier, u.scale())
 		if err != nil || patch == nil {
 			break
 		}
@@ -154,15 +178,15 @@ func (i *Inspector) handOver(ctx context.Context, u *Undo, o client.Object) []st
 	}
 	if err != nil {
 		return []string{fmt.Sprintf(
-			"The restored fields of %s belong to %q, because they could not be given to %q, whose next apply keeps them: %v.",
-			u.Parent, FieldOwner, managers[0], err,
+			"The restored fields of %s belong to %q, because they could not be given to %q, whose next server-side apply keeps them: %v.",
+			u.Parent, FieldOwner, applier.Manager, err,
 		)}
 	}
 	return nil
 }
 
 // handOverPatch is a JSON patch of the managed fields of o, nil if there is nothing to hand over.
-func handOverPatch(before []metav1.ManagedFieldsEntry, o client.Object, applier string, scale revision.Path) ([]byte, error) {
+func handOverPatch(before owners, o client.Object, applier metav1.ManagedFieldsEntry, scale revision.Path) ([]byte, error) {
 	after, err := handedOver(before, o.GetManagedFields(), applier, scale)
 	if err != nil || after == nil {
 		return nil, err
@@ -177,15 +201,14 @@ func handOverPatch(before []metav1.ManagedFieldsEntry, o client.Object, applier 
 var unhanded = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata", "annotations", rollback.NoteAnnotation),
 	fieldpath.MakePathOrDie("metadata", "annotations", ChangeCauseAnnotation),
-	lastAppliedPath,
 )
 
 // handedOver returns managed fields in which [FieldOwner] has nothing but annotations of its own. Each manager that
 // owned one of its other fields before owns it again. A field that had no owner goes to the owners of the map or
-// element around it, to applier alone if applier is among them. A restart, and a scale that had no owner, stay:
-// manifests do not have them. The API server does not record the manager that scales a custom resource. It returns nil
-// if there is nothing to hand over.
-func handedOver(before, after []metav1.ManagedFieldsEntry, applier string, scale revision.Path) (owners, error) {
+// element around it, to applier alone if applier is among them. A restart, a scale and an annotation of client-side
+// apply that had no owner stay: manifests do not have them. The API server does not record the manager that scales a
+// custom resource. It returns nil if there is nothing to hand over.
+func handedOver(before, after owners, applier metav1.ManagedFieldsEntry, scale revision.Path) (owners, error) {
 	at, ours, err := written(after)
 	if err != nil || at < 0 {
 		return nil, err
@@ -202,7 +225,7 @@ func handedOver(before, after []metav1.ManagedFieldsEntry, applier string, scale
 		}
 		h := &heir{ManagedFieldsEntry: e, had: had, gets: left.Intersection(had)}
 		h.inherits = e.APIVersion == after[at].APIVersion
-		h.applies = h.inherits && e.Manager == applier && e.Operation == metav1.ManagedFieldsOperationApply
+		h.applies = h.inherits && sameManager(e, applier)
 		heirs = append(heirs, h)
 	}
 	if !slices.ContainsFunc(heirs, func(h *heir) bool { return h.applies }) {
@@ -211,11 +234,11 @@ func handedOver(before, after []metav1.ManagedFieldsEntry, applier string, scale
 	for _, h := range heirs {
 		left = left.Difference(h.had)
 	}
-	left = left.Difference(fieldpath.NewSet(pathOf(scale), pathOf(restart)))
+	left = left.Difference(fieldpath.NewSet(pathOf(scale), pathOf(restart), lastAppliedPath))
 	for path := range left.All() {
 		inherit(heirs, slices.Clone(path))
 	}
-	kept, out := ours, owners(slices.Delete(slices.Clone(after), at, at+1))
+	kept, out := ours, slices.Delete(slices.Clone(after), at, at+1)
 	for _, h := range heirs {
 		kept = kept.Difference(h.gets)
 		err = errors.Join(err, out.give(h.ManagedFieldsEntry, h.gets))
@@ -296,6 +319,14 @@ func depthOf(fields *fieldpath.Set, path fieldpath.Path) int {
 
 // owners are managed fields.
 type owners []metav1.ManagedFieldsEntry
+
+// names returns the managers, in their order.
+func (o *owners) names() (out []string) {
+	for _, e := range *o {
+		out = append(out, e.Manager)
+	}
+	return out
+}
 
 // give adds to the fields of a manager.
 func (o *owners) give(to metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {

@@ -146,7 +146,7 @@ func TestHandedOver(t *testing.T) {
 			`"f:spec":{"f:c":{"k:{\"name\":\"side\"}":{"f:args":{}}},"f:cpu":{},"f:env":{},"f:image":{},"f:new":{},"f:replicas":{},"f:size":{},`+
 			`"f:template":{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/restartedAt":{}}}}}}`)
 	after := []metav1.ManagedFieldsEntry{entry("flux", "Apply", `{"f:spec":{}}`), entry("vpa", "Update", `{"f:spec":{"f:mem":{}}}`), ours}
-	got, err := handedOver(before, after, "flux", revision.Path{"spec", "size"})
+	got, err := handedOver(before, after, before[0], revision.Path{"spec", "size"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +164,44 @@ kubectl {"f:spec":{"f:replicas":{}}}
 	if strings.Join(text, "\n") != want {
 		t.Errorf("%s\nwant\n%s", strings.Join(text, "\n"), want)
 	}
-	if got, err := handedOver(before, after[:2], "flux", nil); got != nil || err != nil {
+	if got, err := handedOver(before, after[:2], before[0], nil); got != nil || err != nil {
 		t.Errorf("an undo that owns nothing: %v, %v", got, err)
 	}
 	other := before[0]
 	other.APIVersion = "apps/v2"
-	if _, err := handedOver([]metav1.ManagedFieldsEntry{other}, after, "flux", nil); err == nil {
+	if _, err := handedOver([]metav1.ManagedFieldsEntry{other}, after, before[0], nil); err == nil {
 		t.Error("fields of two versions are compared")
+	}
+}
+
+// TestHandedOverToClientSideApply: the annotation goes back to its owner with the fields, as kubectl migrates the
+// fields of that owner.
+func TestHandedOverToClientSideApply(t *testing.T) {
+	const annotation = `"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/last-applied-configuration":{}}}`
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(fields),
+		}
+	}
+	live := &unstructured.Unstructured{Object: map[string]any{}}
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{
+		entry("others", `{"f:spec":{"f:env":{}}}`), entry(clientSide, `{`+annotation+`,"f:spec":{"f:image":{}}}`),
+	})
+	applier := applierOf(live, nil)
+	if applier == nil || applier.Manager != clientSide {
+		t.Fatalf("applied by %v", applier)
+	}
+	after := owners{
+		entry("others", `{"f:spec":{"f:env":{}}}`),
+		entry(FieldOwner, `{`+annotation+`,"f:spec":{"f:image":{},"f:ports":{}}}`),
+	}
+	got, err := handedOver(live.GetManagedFields(), after, *applier, nil)
+	if err != nil || len(got) != 2 || got[1].FieldsV1.GetRawString() != `{`+annotation+`,"f:spec":{"f:image":{},"f:ports":{}}}` {
+		t.Errorf("%v, %v", got, err)
+	}
+	live.SetManagedFields(after) // an earlier release left the annotation with itself
+	if applier := applierOf(live, nil); applier != nil {
+		t.Errorf("applied by %v", applier)
 	}
 }

@@ -54,9 +54,9 @@ func rivals(p object.Parent, live metav1.Object, target *revision.Target, only [
 	}
 	managers := appliers(live, target)
 	if len(managers) == 1 {
-		say("%s is managed by server-side apply of %q: its next apply takes this undo back.", p, managers[0])
+		say("%s is managed by server-side apply of %q: its next apply takes this undo back.", p, managers[0].Manager)
 	} else if len(managers) > 1 {
-		say("%s is managed by server-side apply of %q: the next apply of each takes its fields back%s.", p, managers, keeps(only))
+		say("%s is managed by server-side apply of %q: the next apply of each takes its fields back%s.", p, managers.names(), keeps(only))
 	}
 	for _, k := range keepers {
 		if mark := k.mark(live); mark != "" {

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +31,11 @@ var appliers = map[string][]string{
 // apply applies a manifest of web with a pod spec, and waits for the rollout. web has the name of one of the appliers.
 func (a *asking) apply(web *appsv1.Deployment, podSpec string) {
 	a.Helper()
+	a.applyBy(appliers[web.Name], web, podSpec)
+}
+
+func (a *asking) applyBy(command []string, web *appsv1.Deployment, podSpec string) {
+	a.Helper()
 	file := filepath.Join(a.TempDir(), "web.yaml")
 	must(a, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: apps/v1
 kind: Deployment
@@ -40,7 +47,7 @@ spec:
     metadata: {labels: {app: %[1]s}}
     spec: %[2]s
 `, web.Name, podSpec), 0o600))
-	a.must(a.kubectl(append(appliers[web.Name], "-f", file)...))
+	a.must(a.kubectl(append(slices.Clone(command), "-f", file)...))
 	a.deployed(web)
 }
 
@@ -143,6 +150,14 @@ func TestOthersKeepTheirFields(t *testing.T) {
 			}
 			apply("app:3", "{containerPort: 80}")
 			is("app:3" + restored + " 80")
+
+			// After another undo, kubectl applies with --server-side for the first time, and migrates its fields.
+			if name == "client" {
+				a.says(exit.OK, "undo --yes deploy/"+name, "rolled back to revision")
+				is("app:1" + restored + " 80http 90")
+				a.applyBy(append(appliers["server"], "--force-conflicts"), web, `{containers: [{name: a, image: "app:4"}]}`)
+				is("app:4" + restored)
+			}
 		})
 	}
 }
@@ -174,6 +189,7 @@ func TestUndoAddsToFields(t *testing.T) {
 					*pod.TerminationGracePeriodSeconds, len(pod.Tolerations))
 				for _, c := range pod.Containers {
 					got += fmt.Sprintf(" %s %s %s", c.Name, c.Args, c.ImagePullPolicy)
+					slices.SortFunc(c.Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 					for _, v := range c.Env {
 						got += fmt.Sprintf(" %s=%s %t", v.Name, v.Value, v.ValueFrom != nil)
 					}
@@ -189,9 +205,9 @@ func TestUndoAddsToFields(t *testing.T) {
 			apply("app:1", "terminationGracePeriodSeconds: 5,", "imagePullPolicy: Always,", "periodSeconds: 60,")
 			others(`"x":"1","y":"1"`, one+","+two, `["serve"]`, `"value":null,"valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}`)
 			number := web.Annotations["deployment.kubernetes.io/revision"]
-			apply("app:2", "", "", "")
+			apply("app:2", "", `env: [{name: G, value: "g"}],`, "")
 			others(`"x":"1","y":null`, one, `null`, `"value":"2","valueFrom":null`)
-			is("x=1 y= grace=30 tolerations=1 side [] IfNotPresent a [] IfNotPresent F=2 false every 10")
+			is("x=1 y= grace=30 tolerations=1 side [] IfNotPresent a [] IfNotPresent F=2 false G=g false every 10")
 
 			a.must(a.kubectl("rollout", "restart", "deploy/"+name))
 			a.deployed(web)
