@@ -23,23 +23,18 @@ type Owner struct {
 	Another types.UID
 }
 
-// ReadOwner reads the owner that ref of an object in namespace names, whatever its UID if ref has none. An error says
-// that it could not be read, and [meta.IsNoMatchError] of it that its kind is not served. The name comes with an error,
-// too.
+// ReadOwner reads the owner that ref of an object in namespace names. A ref without a UID names any object of the name.
+// If the API server serves the version of ref no more, ReadOwner reads the owner in another version. An error means that
+// the owner could not be read, and [meta.IsNoMatchError] of the error that its kind is not served. The name comes with
+// an error, too.
 func ReadOwner(ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string) (Owner, error) {
-	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	out := Owner{Parent: Parent{GroupVersionKind: gvk, Namespace: namespace, Name: ref.Name, UID: ref.UID}}
-	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return out, err
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		out.Namespace = ""
-	}
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(gvk)
-	err = c.Get(ctx, client.ObjectKey{Namespace: out.Namespace, Name: ref.Name}, o)
+	out := Owner{Parent: Parent{
+		GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), Namespace: namespace, Name: ref.Name, UID: ref.UID,
+	}}
+	o, err := Fresh(c.RESTMapper(), func() (*unstructured.Unstructured, error) { return read(ctx, c, &out.Parent) })
 	switch {
+	case notServed(err):
+		return out, err
 	case err != nil:
 		return out, client.IgnoreNotFound(err)
 	case ref.UID != "" && o.GetUID() != ref.UID:
@@ -48,4 +43,22 @@ func ReadOwner(ctx context.Context, c client.Client, ref *metav1.OwnerReference,
 		out.Object = o
 	}
 	return out, nil
+}
+
+// read reads the object that p names. A namespace that its kind does not have is taken from p.
+func read(ctx context.Context, c client.Client, p *Parent) (*unstructured.Unstructured, error) {
+	gvk := p.GroupVersionKind
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		mapping, err = c.RESTMapper().RESTMapping(gvk.GroupKind())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		p.Namespace = ""
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(mapping.GroupVersionKind)
+	return o, c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Name}, o)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -163,5 +166,56 @@ func TestWhoMayReadRevisionsOnly(t *testing.T) {
 	const want = "You may read controllerrevision.apps/web-aaaa, which holds what was recorded of DaemonSet web, and may not read that: "
 	if problems != "" || !slices.ContainsFunc(found.Warnings, func(w string) bool { return strings.HasPrefix(w, want) }) {
 		t.Errorf("%s; warnings %q", problems, found.Warnings)
+	}
+}
+
+// stale is a client whose discovery cache has a version that is served no more, until it is reset.
+type stale struct {
+	client.Client
+
+	cached *cached
+}
+
+func (s stale) RESTMapper() meta.RESTMapper { return s.cached }
+
+func (s stale) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if gvk := o.GetObjectKind().GroupVersionKind(); gvk.Version == "v1beta1" {
+		return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", appsv1.Resource("daemonsets"), key.Name, "page not found", 0, true)
+	}
+	return s.Client.Get(ctx, key, o, opts...)
+}
+
+type cached struct {
+	meta.RESTMapper
+
+	reset bool
+}
+
+func (c *cached) Reset() { c.reset = true }
+
+func (c *cached) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	cachedOne := !c.reset && slices.Equal(versions, []string{"v1beta1"})
+	if cachedOne || len(versions) == 0 {
+		out, err := c.RESTMapper.RESTMapping(gk, "v1")
+		if err == nil && cachedOne {
+			out.GroupVersionKind.Version = "v1beta1"
+		}
+		return out, err
+	}
+	return c.RESTMapper.RESTMapping(gk, versions...)
+}
+
+// TestVersionThatIsServedNoMore: an owner exists whose version is served no more. Its revisions are not deleted, and
+// the revisions that cannot be read are a problem.
+func TestVersionThatIsServedNoMore(t *testing.T) {
+	ds := inspecttest.Web("server:2")
+	old := inspecttest.StoredOf(t, ds, 1, "aaaa")
+	old.OwnerReferences[0].APIVersion = "apps/v1beta1"
+	c := inspecttest.Server(interceptor.Funcs{}, old, inspecttest.StoredOf(t, ds, 2, "bbbb"), ds)
+	for _, reset := range []bool{false, true} {
+		found, got := verified(t, stale{c, &cached{c.RESTMapper(), reset}})
+		if got != "Unreadable controllerrevision.apps/web-aaaa false" || found.Parents != 1 {
+			t.Errorf("reset %t: found %s; warnings %q", reset, got, found.Warnings)
+		}
 	}
 }
