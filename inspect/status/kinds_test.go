@@ -50,17 +50,59 @@ func TestKindsThatPeopleRun(t *testing.T) {
 	}
 }
 
-// conditions makes conditions of Ready=True:Reason.
-func conditions(t *testing.T, status map[string]any) {
+// conditions makes conditions of Ready=True:Reason in a status and its parts.
+func conditions(t *testing.T, value any) {
 	t.Helper()
-	list, _ := status["conditions"].([]any)
+	if list, ok := value.([]any); ok {
+		for _, part := range list {
+			conditions(t, part)
+		}
+	}
+	fields, _ := value.(map[string]any)
+	for _, part := range fields {
+		conditions(t, part)
+	}
+	list, _ := fields["conditions"].([]any)
 	for n := range list {
-		kind, value, found := strings.Cut(list[n].(string), "=")
+		text, ok := list[n].(string)
+		if !ok {
+			continue
+		}
+		kind, value, found := strings.Cut(text, "=")
 		if !found {
-			t.Fatal(list[n])
+			t.Fatal(text)
 		}
 		value, reason, _ := strings.Cut(value, ":")
 		list[n] = map[string]any{"type": kind, "status": value, "reason": reason}
+	}
+}
+
+// TestReportedStatuses: statuses of many kinds, as their controllers report them.
+func TestReportedStatuses(t *testing.T) {
+	data, err := os.ReadFile("testdata/statuses.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]State{"done": Done, "progress": InProgress, "failed": Failed, "unknown": Unknown}
+	for line := range strings.Lines(string(data)) {
+		fields := strings.SplitN(strings.TrimSpace(line), " ", 3)
+		want, known := states[fields[0]]
+		if !known {
+			continue // a comment
+		}
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		if err := yaml.Unmarshal([]byte(fields[2]), &o.Object); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		group, kind, _ := strings.Cut(fields[1], "/")
+		o.SetAPIVersion(group + "/v1")
+		o.SetKind(kind)
+		o.SetGeneration(1)
+		fix(o.Object)
+		conditions(t, o.Object["status"])
+		if got := reportedBy(o); got.state != want {
+			t.Errorf("%s: %s: %s", got.state, got.reason, line)
+		}
 	}
 }
 
@@ -105,14 +147,6 @@ func TestOddStatuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		conditions(t, status)
-		for _, parts := range status {
-			list, _ := parts.([]any)
-			for _, item := range list {
-				if part, ok := item.(map[string]any); ok {
-					conditions(t, part)
-				}
-			}
-		}
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a.example/v1", "kind": "Widget", "status": status}}
 		fix(o.Object)
 		if got := reportedBy(o); got.state != want {

@@ -150,6 +150,7 @@ var goals = []struct{ fields, counters []string }{
 	{[]string{"status", "desiredReplicas"}, []string{"readyReplicas", "availableReplicas"}},
 	{[]string{"status", "desiredWorkerReplicas"}, []string{"readyWorkerReplicas", "availableWorkerReplicas"}},
 	{[]string{"status", "desiredNumberScheduled"}, []string{"updatedNumberScheduled", "numberReady", "numberAvailable"}},
+	{[]string{"status", "expectedMachines"}, []string{"currentHealthy"}},
 	{[]string{"status", "matchedPods"}, []string{"updatedPods", "readyPods"}},
 }
 
@@ -207,7 +208,7 @@ func unfinished(o *unstructured.Unstructured) bool {
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
 	_, retried := spec["backoffLimit"]
 	_, counted := spec["completions"]
-	if !retried && !counted {
+	if !counted && (!retried || !isRun(o)) {
 		return false
 	}
 	for _, end := range []string{"Complete", "Succeeded"} {

@@ -44,7 +44,7 @@ func signs(o *unstructured.Unstructured) []sign {
 		case bool:
 			out = append(out, flagSign(name, v))
 		case map[string]any:
-			if words := wordsOf(name); len(words) == 0 || slices.Contains(earlier, words[0]) {
+			if former(name) {
 				continue
 			}
 			message, _ := v["message"].(string)
@@ -52,8 +52,14 @@ func signs(o *unstructured.Unstructured) []sign {
 				out = append(out, sign{bad, sentence("status."+name, message)})
 			}
 			for _, inner := range slices.Sorted(maps.Keys(v)) {
-				if text, ok := v[inner].(string); ok {
+				if text, ok := v[inner].(string); ok && !former(inner) {
 					out = append(out, textSign(name+"."+inner, text, message))
+				}
+			}
+		case []any:
+			for _, part := range partsOf(status, name) {
+				if errors, _ := part["errors"].([]any); len(errors) > 0 {
+					out = append(out, sign{bad, fmt.Sprintf("status.%s has errors: %v", name, errors[0])})
 				}
 			}
 		}
@@ -66,12 +72,15 @@ func conditionsOf(o map[string]any) []readiness.ObjectCondition {
 	return slices.Concat(conditionLists(o)...)
 }
 
-// conditionLists returns the lists of conditions in a status. In the Gateway API, a Gateway has one for each listener,
-// too. A route or a policy has one for each parent or ancestor, and none of its own.
+// conditionLists returns the lists of conditions in a status and in its parts: a Gateway has one for each listener, too.
+// A route has one for each parent, and none of its own.
 func conditionLists(o map[string]any) [][]readiness.ObjectCondition {
 	status := statusIn(o)
-	out := [][]readiness.ObjectCondition{readiness.Conditions(status)}
-	for _, field := range []string{"listeners", "parents", "ancestors"} {
+	out := [][]readiness.ObjectCondition{current(readiness.Conditions(status))}
+	for _, field := range slices.Sorted(maps.Keys(status)) {
+		if former(field) {
+			continue
+		}
 		for _, part := range partsOf(status, field) {
 			out = append(out, readiness.Conditions(part))
 		}
@@ -79,67 +88,138 @@ func conditionLists(o map[string]any) [][]readiness.ObjectCondition {
 	return out
 }
 
+// current drops the conditions that are about an earlier state: the operators of Percona append one for each state, and
+// its type is in lower case.
+func current(all []readiness.ObjectCondition) []readiness.ObjectCondition {
+	isState := func(c readiness.ObjectCondition) bool { return c.Type != "" && c.Type == strings.ToLower(c.Type) }
+	if n := len(all); n == 0 || !isState(all[n-1]) {
+		return all
+	}
+	last := len(all) - 1
+	return append(slices.DeleteFunc(slices.Clone(all[:last]), isState), all[last])
+}
+
 // conditionSigns returns the meanings of the conditions of an object.
 func conditionSigns(o map[string]any) (out []sign) {
 	all := conditionsOf(o)
-	serves := slices.ContainsFunc(all, func(c readiness.ObjectCondition) bool {
-		return c.Status == string(corev1.ConditionTrue) && typeMeaning(c.Type) == good
-	})
 	for _, c := range all {
 		text := sentence(fmt.Sprintf("its condition %s is %s", c.Type, c.Status), c.Reason, c.Message)
-		out = append(out, sign{conditionMeaning(c, serves), text})
+		out = append(out, sign{conditionMeaning(c, all), text})
 	}
 	return out
 }
 
-// conditionMeaning returns the meaning of a condition. serves means that a condition of the object is True that
-// means good.
-func conditionMeaning(c readiness.ObjectCondition, serves bool) meaning {
-	m, kind, reason := typeMeaning(c.Type), wordsOf(c.Type), wordsOf(c.Reason)
+// summaries are the types of conditions about the whole object.
+var summaries = []string{"Ready", "Available", "Healthy", "Programmed"}
+
+// isTrue reports whether there is a condition of one of the types, and all of them are True.
+func isTrue(all []readiness.ObjectCondition, types ...string) bool {
+	found := false
+	for _, c := range all {
+		if slices.Contains(types, c.Type) {
+			if found = c.Status == string(corev1.ConditionTrue); !found {
+				return false
+			}
+		}
+	}
+	return found
+}
+
+// conditionMeaning returns the meaning of a condition. all are the conditions of the object.
+func conditionMeaning(c readiness.ObjectCondition, all []readiness.ObjectCondition) meaning {
 	switch c.Status {
 	case string(corev1.ConditionTrue):
-		switch {
-		case serves && slices.Equal(kind, []string{"progressing"}) && meaningOf(reason, moving) < moving:
-			return mild // as on a Deployment that is complete
-		case m == good && slices.ContainsFunc(reason, negates) && meaningOf(reason, silent) == moving:
-			return moving // Accepted is True: ListenersNotValid
-		case len(kind) > 1 && m == good && slices.Contains([]string{"ready", "available"}, kind[len(kind)-1]):
-			return mild // TargetReady: a part of the object, so work that ends has not ended
-		}
-		return m
+		return trueMeaning(c, all)
 	case string(corev1.ConditionFalse):
-		switch {
-		case slices.Equal(kind, []string{"succeeded"}):
-			return bad
-		case len(kind) > 1 && slices.Contains(negations, kind[0]) && m < moving:
-			return max(moving, meaningOf(kind[1:], silent)) // NoErrors
-		case m == good:
-			return moving
-		case m == moving || m == silent:
-			return refusing(c.Reason)
-		}
-		return silent
+		return falseMeaning(c, all)
 	case "": // a condition of Argo CD, which has no status
-		if m == bad {
+		if typeMeaning(c.Type) == bad {
 			return bad
 		}
 		return silent
-	default: // Unknown, or a word of the controller
-		if m == good {
+	case string(corev1.ConditionUnknown):
+		if typeMeaning(c.Type) == good && (len(wordsOf(c.Type)) == 1 || !isTrue(all, summaries...)) {
 			return moving
 		}
-		return silent
+		return silent // a feature that is not in use
+	default: // a word of the controller
+		if typeMeaning(c.Type) == good {
+			return moving
+		}
+		if c.Type == "" { // Volcano appends one for each state
+			return silent
+		}
+		return meaningOf(wordsOf(c.Status), silent)
 	}
 }
 
-// refusing returns the meaning of the reason of a condition that is False, where its type has none: bad if the reason
-// names a failure.
-func refusing(reason string) meaning {
-	words := wordsOf(reason)
-	if meaningOf(words, silent) == bad || slices.Contains(words, "failing") {
+// trueMeaning returns the meaning of a condition that is True.
+func trueMeaning(c readiness.ObjectCondition, all []readiness.ObjectCondition) meaning {
+	m, kind, reason := typeMeaning(c.Type), wordsOf(c.Type), wordsOf(c.Reason)
+	last := kind[max(0, len(kind)-1):]
+	serves := func(c readiness.ObjectCondition) bool {
+		return c.Status == string(corev1.ConditionTrue) && typeMeaning(c.Type) == good
+	}
+	switch {
+	case slices.Equal(kind, []string{"progressing"}) && meaningOf(reason, moving) < moving && slices.ContainsFunc(all, serves):
+		return mild // as on a Deployment that is complete
+	case m != good:
+		return m
+	case slices.Equal(last, []string{"finished"}) && meaningOf(reason, silent) == bad:
+		return bad // it has finished: Failed
+	case slices.ContainsFunc(reason, negates) && meaningOf(reason, silent) == moving && (len(kind) == 1 || !unused(reason)):
+		return moving // Accepted is True: ListenersNotValid
+	case len(kind) > 1 && slices.Contains([]string{"ready", "available"}, last[0]):
+		return mild // TargetReady: a part of the object, so work that ends has not ended
+	}
+	return m
+}
+
+// falseMeaning returns the meaning of a condition that is False. If an object is Ready, its controller does not wait
+// for a part or a feature that is not.
+func falseMeaning(c readiness.ObjectCondition, all []readiness.ObjectCondition) meaning {
+	m, kind := typeMeaning(c.Type), wordsOf(c.Type)
+	part := len(kind) > 1
+	switch {
+	case slices.Equal(kind, []string{"succeeded"}):
+		return bad
+	case part && slices.Contains(negations, kind[0]) && m < moving:
+		if strings.HasPrefix(kind[1], "warning") {
+			return silent
+		}
+		return max(moving, meaningOf(kind[1:], silent)) // NoErrors
+	case m == bad || m == moving && !failing(c.Reason):
+		return silent
+	case part && unused(wordsOf(c.Reason)) && isTrue(all, summaries...):
+		return silent
+	case m == good && part && isTrue(all, "Ready") && !slices.Contains(kind, "all") && !failing(c.Reason):
+		return mild
+	case m == good:
+		return moving
+	case failing(c.Reason):
 		return bad
 	}
 	return silent
+}
+
+// unused reports whether a reason is that a feature is not in use: TLSNotEnabled, NoListenerSetsAttached.
+func unused(reason []string) bool {
+	n := len(reason)
+	switch {
+	case n == 0:
+		return false
+	case reason[0] == "no", reason[0] == "unsupported", slices.Contains(reason, "disabled"):
+		return true
+	case slices.Equal(reason, []string{"not", "found"}):
+		return true
+	}
+	return n > 1 && reason[n-2] == "not" && slices.Contains([]string{"enabled", "configured", "present", "requested", "required"}, reason[n-1])
+}
+
+// failing reports whether the reason of a condition names a failure.
+func failing(reason string) bool {
+	words := wordsOf(reason)
+	return meaningOf(words, silent) == bad || slices.Contains(words, "failing")
 }
 
 // negates reports whether a word inverts or limits the next.
@@ -147,14 +227,19 @@ func negates(word string) bool {
 	return slices.Contains(negations, word) || slices.Contains(limits, word)
 }
 
-// typeMeaning returns the meaning of a condition of that type that is True. The last known word of the type counts:
-// RollingUpdateComplete.
+// typeMeaning returns the meaning of a condition of that type that is True. The last known word of the type counts
+// (RollingUpdateComplete), and a negation before it (NoDiskPressure).
 func typeMeaning(kind string) meaning {
 	words := wordsOf(kind)
 	for n, word := range slices.Backward(words) {
-		if m := meaningOf(words[max(0, n-1):n+1], silent); vocabulary[word] != silent {
-			return m
+		if vocabulary[word] == silent || word == "required" && n < len(words)-1 { // RequiredPackages
+			continue
 		}
+		said := []string{word}
+		if before := slices.IndexFunc(words[:n], negates); before >= 0 {
+			said = []string{words[before], word}
+		}
+		return meaningOf(said, silent)
 	}
 	return silent
 }
@@ -162,14 +247,20 @@ func typeMeaning(kind string) meaning {
 // telling are the last words of the names of fields with one word about the object. earlier are the first words of the
 // names of fields about a former or a wanted state.
 var (
-	telling = []string{"phase", "state", "status", "health", "progress", "robustness"}
-	earlier = []string{"desired", "target", "wanted", "expected", "previous", "last", "old", "initial", "next"}
+	telling = []string{"phase", "state", "status", "health", "progress", "robustness", "result", "compliant"}
+	earlier = []string{"desired", "target", "wanted", "expected", "previous", "last", "old", "initial", "next", "abort", "history"}
 )
+
+// former reports whether a field is about a former or a wanted state, or has no words.
+func former(name string) bool {
+	words := wordsOf(name)
+	return len(words) == 0 || slices.Contains(earlier, words[0])
+}
 
 // textSign returns the meaning of a field whose value is text.
 func textSign(path, text, message string) sign {
 	words := wordsOf(path)
-	if len(words) == 0 || text == "" || slices.Contains(earlier, words[0]) {
+	if text == "" || former(path) {
 		return sign{}
 	}
 	name := words[len(words)-1]

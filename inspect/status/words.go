@@ -31,14 +31,14 @@ var vocabulary = func() map[string]meaning {
 	for m, words := range map[meaning]string{
 		mild: `
 			active enabled scheduled created updated running serving listening streaming up on online existing working
-			open started
+			open started provided allowed
 		`,
 		good: `
 			ready available healthy ok okay green normal stable alive success successful successfully succeeded succeed
 			complete completed finished done installed provisioned established accepted programmed admitted approved
 			issued valid validated reconciled synced synchronized initialized configured applied resolved registered
 			connected joined reachable passing passed uptodate ended terminated fulfilled published imported verified
-			compiled assigned deployed promoted bound attached latest reserved insync quorum
+			compiled assigned deployed promoted bound attached latest reserved insync quorum processed compliant
 		`,
 		moving: `
 			pending progress progressing updating upgrading creating reconciling deleting terminating installing
