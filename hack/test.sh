@@ -46,7 +46,7 @@ outside() {
 		{ delete failed[package] }' "$1"
 }
 
-# flaky lists the tests that failed and passed on a rerun, and saves the output of each first failure.
+# flaky lists the tests that failed and passed on a rerun, with the end of the first failure, and saves the whole of it.
 flaky() {
 	local package test runs failures log
 	if ! compgen -G "$logs/*.reruns" >/dev/null; then return; fi
@@ -57,7 +57,8 @@ flaky() {
 			log=$logs/flaky/${package//\//-}.$test.log
 			mkdir -p "$logs/flaky"
 			first_failure "$module/$package" "$test" >"$log"
-			echo "  $package $test: failed in $failures of $runs runs; first failure: ${log#"$root"/}"
+			echo "  $package $test: failed in $failures of $runs runs; the end of ${log#"$root"/}:"
+			tail -n 15 "$log" | cut -c1-400 | sed 's/^/    /'
 		done
 }
 
