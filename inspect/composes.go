@@ -111,9 +111,9 @@ func appliers(live metav1.Object, target *revision.Target) (out owners) {
 	return out
 }
 
-// applierOf returns the one manager that applies live, nil if there is none, or more than one: the applier of server-side
-// apply, or the owner of the annotation of client-side apply. "kubectl apply --server-side" takes over the fields of that
-// owner, and removes the fields that the manifest lacks.
+// applierOf returns the one manager that applies live, nil if there is none, or more than one: the applier of
+// server-side apply, or the owner of the annotation of client-side apply. "kubectl apply --server-side" takes over the
+// fields of that owner, and removes the fields that the manifest lacks.
 func applierOf(live metav1.Object, target *revision.Target) *metav1.ManagedFieldsEntry {
 	out := appliers(live, target)
 	if len(out) == 0 {

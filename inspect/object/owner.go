@@ -24,9 +24,9 @@ type Owner struct {
 }
 
 // ReadOwner reads the owner that ref of an object in namespace names. A ref without a UID names any object of the name.
-// If the API server serves the version of ref no more, ReadOwner reads the owner in another version. An error means that
-// the owner could not be read, and [meta.IsNoMatchError] of the error that its kind is not served. The name comes with
-// an error, too.
+// If the API server serves the version of ref no more, ReadOwner reads the owner in another version. An error means
+// that the owner could not be read, and [meta.IsNoMatchError] of the error that its kind is not served. The name comes
+// with an error, too.
 func ReadOwner(ctx context.Context, c client.Client, ref *metav1.OwnerReference, namespace string) (Owner, error) {
 	out := Owner{Parent: Parent{
 		GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), Namespace: namespace, Name: ref.Name, UID: ref.UID,

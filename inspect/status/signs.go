@@ -72,7 +72,7 @@ func conditionsOf(o map[string]any) []readiness.ObjectCondition {
 	return slices.Concat(conditionLists(o)...)
 }
 
-// conditionLists returns the lists of conditions in a status and in its parts: a Gateway has one for each listener, too.
+// conditionLists returns the lists of conditions in a status and in its parts. A Gateway has one for each listener.
 // A route has one for each parent, and none of its own.
 func conditionLists(o map[string]any) [][]readiness.ObjectCondition {
 	status := statusIn(o)
@@ -88,8 +88,8 @@ func conditionLists(o map[string]any) [][]readiness.ObjectCondition {
 	return out
 }
 
-// current drops the conditions that are about an earlier state: the operators of Percona append one for each state, and
-// its type is in lower case.
+// current drops conditions of earlier states. The operators of Percona append one for each state, with a type in lower
+// case.
 func current(all []readiness.ObjectCondition) []readiness.ObjectCondition {
 	isState := func(c readiness.ObjectCondition) bool { return c.Type != "" && c.Type == strings.ToLower(c.Type) }
 	if n := len(all); n == 0 || !isState(all[n-1]) {
