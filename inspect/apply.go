@@ -156,8 +156,11 @@ func (u *Undo) applied(out client.Object, dryRun bool) (*Applied, error) {
 		title += ", as the API server would store it"
 	}
 	a := &Applied{Parent: out, DryRun: dryRun}
-	var err error
-	if a.Diff, a.Privileges, err = u.compare(out, title); err != nil {
+	before, after, err := u.documents(out)
+	if err != nil {
+		return nil, err
+	}
+	if a.Diff, a.Privileges, err = u.compare(before, after, title); err != nil {
 		return nil, err
 	}
 	if a.Diff == "" {

@@ -19,7 +19,7 @@ import (
 // good: its controller has observed it ([Entry.Good]), or it has children, and all of them have been available for a
 // while at now. The error is a [*NeverCompleteError] if there is none.
 func (i *Inspector) PlanUndoLastGood(ctx context.Context, parent client.Object, now time.Time) (*Undo, error) {
-	return i.plan(ctx, parent, nil, func(r *Log) (func(Entry) bool, error) {
+	return i.planned(ctx, parent, nil, func(r *Log) (func(Entry) bool, error) {
 		serving, err := r.serving(ctx, now)
 		return func(e Entry) bool { return e.Good || serving.Has(e.UID) }, err
 	})

@@ -47,8 +47,9 @@ type Undo struct {
 
 	kind object.Kind
 	live client.Object
-	// added are the paths of the fields that the undo adds.
+	// added are the paths of the fields that the undo adds. needs are the objects that only the restored pods need.
 	added []string
+	needs []content.Need
 	// unfollowed is a warning that the annotation of client-side apply does not follow the undo, empty if it does.
 	unfollowed string
 	mask       content.Masker
@@ -95,14 +96,26 @@ func (u *Undo) Planted() error {
 // [*object.UnknownKindError], [*ChangedError] (ask again), or what the API server says.
 func (i *Inspector) PlanUndo(ctx context.Context, parent client.Object, toRevision int64) (*Undo, error) {
 	if toRevision == 0 {
-		return i.plan(ctx, parent, nil, nil)
+		return i.planned(ctx, parent, nil, nil)
 	}
-	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.Find(toRevision) }, nil)
+	return i.planned(ctx, parent, func(h *History) (Entry, error) { return h.Find(toRevision) }, nil)
 }
 
 // PlanUndoTo is [Inspector.PlanUndo] to the revision object called name.
 func (i *Inspector) PlanUndoTo(ctx context.Context, parent client.Object, name string) (*Undo, error) {
-	return i.plan(ctx, parent, func(h *History) (Entry, error) { return h.FindName(name) }, nil)
+	return i.planned(ctx, parent, func(h *History) (Entry, error) { return h.FindName(name) }, nil)
+}
+
+// planned is plan for a user: with the warnings that cost a request.
+func (i *Inspector) planned(
+	ctx context.Context, parent client.Object, find Find, eligible func(*Log) (func(Entry) bool, error),
+) (*Undo, error) {
+	u, err := i.plan(ctx, parent, find, eligible)
+	if err != nil {
+		return nil, err
+	}
+	u.Warnings = slices.Concat(u.Warnings, i.missing(ctx, u), i.autoscalers(ctx, u), i.converted(u, parent))
+	return u, nil
 }
 
 // plan makes a plan to go back to what find finds; a nil find means the previous revision, of those that pass the test
@@ -127,10 +140,6 @@ func (i *Inspector) plan(
 		}
 		r.scale, r.scaleErr = i.scalePath(ctx, r.GroupVersionKind, r.Target) // the error stops a rollback only
 		u, err := r.plan(ctx, find, eligible)
-		if err == nil {
-			u.Warnings = append(u.Warnings, i.autoscalers(ctx, u)...)
-			u.Warnings = append(u.Warnings, i.converted(u, parent)...)
-		}
 		if !errors.Is(err, history.ErrStale) {
 			return u, err
 		}
@@ -232,10 +241,20 @@ func (u *Undo) aim(live client.Object) error {
 	if u.Patch, err = u.annotated(u.Patch, live, restored); err != nil {
 		return err
 	}
-	if u.added, err = u.adds(restored); err != nil {
+	before, after, err := u.documents(restored)
+	if err != nil {
 		return err
 	}
-	u.Diff, u.Privileges, err = u.compare(restored, u.To.String())
+	u.added = nil
+	for _, c := range u.mask.Changes(before, after) {
+		if c.Before == "" {
+			u.added = append(u.added, c.Path)
+		}
+	}
+	if u.needs, err = content.AddedNeeds(before, after); err != nil {
+		return err
+	}
+	u.Diff, u.Privileges, err = u.compare(before, after, u.To.String())
 	return err
 }
 
@@ -292,33 +311,23 @@ func (u *Undo) wanted(live client.Object) (*revision.Snapshot, error) {
 	return to.Target.Snapshot(merged)
 }
 
-// adds returns the paths of the fields that restored has and the live parent has not.
-func (u *Undo) adds(restored any) (out []string, err error) {
-	a, errA := content.Recorded(u.To.stored.Target, u.live)
-	b, errB := content.Recorded(u.To.stored.Target, restored)
-	if err := errors.Join(errA, errB); err != nil {
-		return nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
+// documents returns the recorded part of the live parent and of another state of it. Only the fields of the revision
+// count.
+func (u *Undo) documents(other any) (before, after []byte, err error) {
+	before, errBefore := content.Recorded(u.To.stored.Target, u.live)
+	after, errAfter := content.Recorded(u.To.stored.Target, other)
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		return nil, nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
 	}
-	for _, c := range u.mask.Changes(a, b) {
-		if c.Before == "" {
-			out = append(out, c.Path)
-		}
-	}
-	return out, nil
+	return before, after, nil
 }
 
-// compare returns the diff and the added privileges from the live parent to another state of it, in the fields that the
-// revision to go back to holds.
-func (u *Undo) compare(other any, title string) (diff string, privileges []string, err error) {
-	a, errA := content.Recorded(u.To.stored.Target, u.live)
-	b, errB := content.Recorded(u.To.stored.Target, other)
-	if err := errors.Join(errA, errB); err != nil {
-		return "", nil, fmt.Errorf("compare two states of %s: %w", u.Parent, err)
-	}
-	if privileges, err = content.AddedPrivileges(a, b); err != nil {
+// compare returns the diff and the added privileges between two states of the parent.
+func (u *Undo) compare(before, after []byte, title string) (diff string, privileges []string, err error) {
+	if privileges, err = content.AddedPrivileges(before, after); err != nil {
 		return "", nil, err
 	}
-	diff, err = u.mask.Unified(u.Parent.String()+" now", a, title, b)
+	diff, err = u.mask.Unified(u.Parent.String()+" now", before, title, after)
 	return diff, privileges, err
 }
 

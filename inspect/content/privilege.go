@@ -48,6 +48,8 @@ type podSpec struct {
 	HostIPC                  bool   `json:"hostIPC"`
 	ServiceAccountName       string `json:"serviceAccountName"`
 	DeprecatedServiceAccount string `json:"serviceAccount"`
+	PriorityClassName        string `json:"priorityClassName"`
+	RuntimeClassName         string `json:"runtimeClassName"`
 	SecurityContext          struct {
 		RunAsUser *int64 `json:"runAsUser"`
 	} `json:"securityContext"`
@@ -60,12 +62,18 @@ type volume struct {
 	HostPath *struct {
 		Path string `json:"path"`
 	} `json:"hostPath"`
-	Secret *struct {
+	ConfigMap *named `json:"configMap"`
+	Secret    *struct {
 		SecretName string `json:"secretName"`
+		Optional   bool   `json:"optional"`
 	} `json:"secret"`
+	PersistentVolumeClaim *struct {
+		ClaimName string `json:"claimName"`
+	} `json:"persistentVolumeClaim"`
 	Projected struct {
 		Sources []struct {
-			Secret *named `json:"secret"`
+			ConfigMap *named `json:"configMap"`
+			Secret    *named `json:"secret"`
 		} `json:"sources"`
 	} `json:"projected"`
 }
@@ -75,11 +83,13 @@ type container struct {
 	Image           string          `json:"image"`
 	SecurityContext securityContext `json:"securityContext"`
 	EnvFrom         []struct {
-		SecretRef *named `json:"secretRef"`
+		ConfigMapRef *named `json:"configMapRef"`
+		SecretRef    *named `json:"secretRef"`
 	} `json:"envFrom"`
 	Env []struct {
 		ValueFrom struct {
-			SecretKeyRef *named `json:"secretKeyRef"`
+			ConfigMapKeyRef *named `json:"configMapKeyRef"`
+			SecretKeyRef    *named `json:"secretKeyRef"`
 		} `json:"valueFrom"`
 	} `json:"env"`
 }
@@ -95,7 +105,8 @@ type securityContext struct {
 }
 
 type named struct {
-	Name string `json:"name"`
+	Name     string `json:"name"`
+	Optional bool   `json:"optional"`
 }
 
 // podSpecs finds the pod specs in a JSON document, by their path: every object with a list of containers is one.
@@ -247,25 +258,9 @@ func (s *podSpec) hostPaths() []string {
 // secrets are the Secrets that pods read, in volumes and in their environment, sorted.
 func (s *podSpec) secrets() []string {
 	var out []string
-	add := func(ref *named) {
-		if ref != nil {
-			out = append(out, ref.Name)
-		}
-	}
-	for _, v := range s.Volumes {
-		if v.Secret != nil {
-			out = append(out, v.Secret.SecretName)
-		}
-		for _, source := range v.Projected.Sources {
-			add(source.Secret)
-		}
-	}
-	for _, c := range s.containers() {
-		for _, from := range c.EnvFrom {
-			add(from.SecretRef)
-		}
-		for _, variable := range c.Env {
-			add(variable.ValueFrom.SecretKeyRef)
+	for _, r := range s.references() {
+		if r.kind == "Secret" {
+			out = append(out, r.Name)
 		}
 	}
 	slices.Sort(out)

@@ -218,3 +218,24 @@ func TestUndoAddsToFields(t *testing.T) {
 		})
 	}
 }
+
+// TestUndoNamesMissingObjects: an undo warns of each object that the restored pods need and that does not exist.
+func TestUndoNamesMissingObjects(t *testing.T) {
+	a := &asking{newEnv(t), t.TempDir()}
+	a.upstreamOf("replicaset")
+	web := a.deployment("client", "app:0", 1)
+	for _, args := range [][]string{{"serviceaccount", "old"}, {"configmap", "settings"}, {"configmap", "kept"}} {
+		a.must(a.kubectl(append([]string{"create"}, args...)...))
+	}
+	a.apply(web, `{serviceAccountName: old, containers: [{name: a, image: "app:1", envFrom: [{configMapRef: {name: settings}}, `+
+		`{configMapRef: {name: kept}}, {secretRef: {name: absent, optional: true}}]}]}`)
+	number := web.Annotations["deployment.kubernetes.io/revision"]
+	a.apply(web, `{serviceAccountName: default, containers: [{name: a, image: "app:2"}]}`)
+	a.must(a.kubectl("delete", "serviceaccount/old", "configmap/settings"))
+	out := a.says(exit.OK, "undo deploy/client --dry-run --to-revision "+number,
+		"needs serviceaccount/old, which does not exist: no pod of it can be created",
+		"needs configmap/settings, which does not exist: pods of it do not start")
+	if strings.Contains(out, "needs configmap/kept") || strings.Contains(out, "needs secret/absent") {
+		t.Error(out)
+	}
+}
