@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -169,7 +170,7 @@ func (r *run) all(ctx context.Context, trials []trial) ([]*outcome, error) {
 		running.Go(func() {
 			defer func() { <-slots }()
 			var err error
-			if outcomes[i], err = r.once(ctx, t); err != nil {
+			if outcomes[i], err = r.answered(ctx, t); err != nil {
 				errs[i] = fmt.Errorf("%s: %w", t, err)
 			}
 			if r.Progress != nil {
@@ -179,6 +180,18 @@ func (r *run) all(ctx context.Context, trials []trial) ([]*outcome, error) {
 	}
 	running.Wait()
 	return outcomes, errors.Join(errs...)
+}
+
+// answered is one run. It is repeated twice at most if etcd did not answer the API server in time, as on a machine that
+// was suspended.
+func (r *run) answered(ctx context.Context, t trial) (o *outcome, err error) {
+	for range 3 {
+		o, err = r.once(ctx, t)
+		if why := errors.Join(err, o.err); why == nil || !strings.Contains(why.Error(), "etcdserver: request timed out") {
+			break
+		}
+	}
+	return o, err
 }
 
 // once is one run. Its error is about the surroundings, never about the manager.

@@ -3,12 +3,14 @@ package fault_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,9 +200,15 @@ func TestASweepReportsAManagerThatIsWrong(t *testing.T) {
 		},
 		Modes: []fault.Mode{fault.Conflict, fault.KillBefore},
 	}
+	var suspended atomic.Bool // once, the machine is: that run is repeated
 	report, err := sweep.Run(t.Context(), fault.Scenario{
-		Name:  "try once",
-		Drive: until("it is made", created),
+		Name: "try once",
+		Drive: func(ctx context.Context, e *fault.Env) error {
+			if suspended.CompareAndSwap(false, true) {
+				return errors.New("etcdserver: request timed out")
+			}
+			return until("it is made", created)(ctx, e)
+		},
 		Ended: created,
 	})
 	if err != nil {
