@@ -241,6 +241,7 @@ func handedOver(before, after owners, applier metav1.ManagedFieldsEntry, scale r
 	kept, out := ours, slices.Delete(slices.Clone(after), at, at+1)
 	for _, h := range heirs {
 		kept = kept.Difference(h.gets)
+		h.Time = after[at].Time
 		err = errors.Join(err, out.give(h.ManagedFieldsEntry, h.gets))
 	}
 	if kept.Equals(ours) {
@@ -328,7 +329,7 @@ func (o *owners) names() (out []string) {
 	return out
 }
 
-// give adds to the fields of a manager.
+// give adds to the fields of a manager, which change at the time of to.
 func (o *owners) give(to metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {
 	if fields.Empty() {
 		return nil
@@ -343,7 +344,7 @@ func (o *owners) give(to metav1.ManagedFieldsEntry, fields *fieldpath.Set) error
 		return err
 	}
 	raw, err := has.Union(fields).ToJSON()
-	(*o)[at].FieldsV1 = metav1.NewFieldsV1(string(raw))
+	(*o)[at].FieldsV1, (*o)[at].Time = metav1.NewFieldsV1(string(raw)), to.Time
 	return err
 }
 

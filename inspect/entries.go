@@ -248,11 +248,21 @@ func RolledBack(parent client.Object) *rollback.Note {
 	return rollback.ProgressOf(parent).LastRollback(rollback.NoteOf(parent))
 }
 
-// date says of each entry since when it has its number.
-func (h *History) date() {
+// date sets since when each entry has its number.
+func (h *History) date(parent client.Object) {
 	for n := range h.Entries {
 		if o := h.Entries[n].stored.Object; o != nil {
 			h.Entries[n].Since = since(o)
+		}
+	}
+	current := h.Current()
+	if current == nil || current.Was == 0 || !current.Since.Equal(current.stored.Object.GetCreationTimestamp().Time) {
+		return
+	}
+	// The parent went back to a ReplicaSet: that was its last edit.
+	for _, m := range parent.GetManagedFields() {
+		if m.Time != nil && m.FieldsV1 != nil && m.Time.After(current.Since) && ownsOf(m.FieldsV1.GetRawBytes(), current.stored.Target) {
+			current.Since = m.Time.Time
 		}
 	}
 }

@@ -157,3 +157,27 @@ func TestPodsOfADeletedRevision(t *testing.T) {
 	}
 	inspecttest.ExpectWarnings(t, h.Warnings, "1 of 2 pods come from no revision")
 }
+
+// TestAgeAfterARollback: the parent's last edit of the template dates a current revision whose object does not.
+func TestAgeAfterARollback(t *testing.T) {
+	ds := inspecttest.Web("web:1")
+	h := readingOf(t, ds, nil, inspecttest.StoredOf(t, inspecttest.Web("web:2"), 2, "bbb"), inspecttest.StoredOf(t, ds, 3, "aaa")).History()
+	made := h.Current().Created
+	edit := func(after time.Duration, subresource, fields string) metav1.ManagedFieldsEntry {
+		at := metav1.NewTime(made.Add(after))
+		return metav1.ManagedFieldsEntry{Manager: "m", Subresource: subresource, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	ds.ManagedFields = []metav1.ManagedFieldsEntry{
+		edit(time.Hour, "", `{"f:spec":{"f:template":{"f:spec":{"f:dnsPolicy":{}}}}}`),
+		edit(2*time.Hour, "", `{"f:spec":{"f:template":{"f:spec":{"f:containers":{}}}}}`),
+		edit(3*time.Hour, "", `{"f:spec":{"f:updateStrategy":{}}}`),
+		edit(4*time.Hour, "status", `{"f:status":{}}`),
+	}
+	for was, want := range map[int64]time.Duration{0: 0, 1: 2 * time.Hour} {
+		h.Current().Was = was
+		h.date(ds)
+		if got := h.Current().Since.Sub(made); got != want || !h.Entries[0].Since.Equal(h.Entries[0].Created) {
+			t.Errorf("was %d: since %s after it was made, want %s", was, got, want)
+		}
+	}
+}

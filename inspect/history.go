@@ -133,7 +133,7 @@ func (i *Inspector) History(ctx context.Context, parent client.Object) (*History
 	}
 	r.Count(ctx)
 	h := r.History()
-	h.date()
+	h.date(r.Parent)
 	h.compareEach()
 	return h, ctx.Err()
 }
