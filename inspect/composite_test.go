@@ -45,8 +45,8 @@ func TestWhoseParentIsIt(t *testing.T) {
 	}{
 		"a parent":                 {of: nap, more: []client.Object{inspecttest.CatSets(), nonsense}},
 		"a parent once":            {of: nap, more: []client.Object{elsewhere}},
-		"nobody's":                 {of: nap, more: []client.Object{zoos}, want: "catset.pets.example.com has no history: it controls neither ControllerRevisions nor ReplicaSets with a number (a HistoryPolicy can record one); the parents of CompositeControllers are: zoos.pets.example.com"},
-		"no such controllers":      {of: nap, listing: &meta.NoKindMatchError{}, want: "has no history: it controls neither"},
+		"nobody's":                 {of: nap, more: []client.Object{zoos}, want: "catset.pets.example.com has no history; to record later edits, create a HistoryPolicy; the parents of CompositeControllers are: zoos.pets.example.com"},
+		"no such controllers":      {of: nap, listing: &meta.NoKindMatchError{}, want: "has no history; to record later edits"},
 		"forbidden":                {of: nap, listing: refused, want: "find the CompositeController of catset.pets.example.com: compositecontrollers.metacontroller.k8s.io is forbidden"},
 		"a controller that cannot": {of: nap, more: []client.Object{broken}, want: "CompositeController catset: spec.parentResource.revisionHistory.fieldPaths: status"},
 		"no namespace":             {of: west, more: []client.Object{zoos}, want: "find the revisions of Zoo nap: the parent is in no namespace"},

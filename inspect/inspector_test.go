@@ -77,7 +77,7 @@ func TestUnknownKind(t *testing.T) {
 		of   client.Object
 		want string
 	}{
-		"a kind without a history": {&corev1.Service{}, "service has no history: it controls neither ControllerRevisions nor ReplicaSets with a number"},
+		"a kind without a history": {&corev1.Service{}, "service has no history; to record later edits, create a HistoryPolicy"},
 		"a Deployment": {
 			&appsv1.Deployment{},
 			"deployment.apps keeps its revisions as ReplicaSets, and has none yet",

@@ -25,8 +25,8 @@ type PlantedError struct {
 
 // Error says why the revision is doubted.
 func (e *PlantedError) Error() string {
-	return fmt.Sprintf("%s of %s is not restored, because it may not come from its controller. %s If the diff is what you want, say --force "+
-		"(nothing was changed)", e.Entry, e.Parent, e.Why)
+	return fmt.Sprintf("%s of %s is not restored, because perhaps its controller did not make it. %s If the diff is what you want, "+
+		"add --force (nothing was changed)", e.Entry, e.Parent, e.Why)
 }
 
 // EarlierReleaseError says that a revision was recorded by an earlier release of its controller, in fields that it does

@@ -132,7 +132,7 @@ func (b *builtin) List(ctx context.Context, parent client.Object) ([]Stored, err
 func (b *builtin) origin(parent client.Object, r revision.Revision, o client.Object) (warning, unverified string) {
 	name := RevisionName(r.Number, r.Name)
 	if r.Hash != "" && !strings.HasSuffix(r.Name, "-"+r.Hash) && revision.LabelValue(r.Name) != r.Hash {
-		return fmt.Sprintf("The name of %s does not go with its hash label %q; it may not come from a controller, so look at the diff.",
+		return fmt.Sprintf("The name of %s does not go with its hash label %q; perhaps no controller made it, so look at the diff.",
 			name, r.Hash), ""
 	}
 	stored, ok := o.(*appsv1.ControllerRevision)
@@ -143,7 +143,7 @@ func (b *builtin) origin(parent client.Object, r revision.Revision, o client.Obj
 	case genuine, !known && r.Err != nil:
 		return "", ""
 	case known:
-		return fmt.Sprintf("The name of %s does not follow from its content; it may not come from a controller, so look at the diff.", name), ""
+		return fmt.Sprintf("The name of %s does not follow from its content; perhaps no controller made it, so look at the diff.", name), ""
 	default:
 		return "", unproven(name)
 	}

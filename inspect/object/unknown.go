@@ -47,7 +47,7 @@ func (e *UnknownKindError) Error() string {
 	}
 	why, ok := without[e.Kind]
 	if !ok {
-		why = "has no history: it controls neither ControllerRevisions nor ReplicaSets with a number (a HistoryPolicy can record one)"
+		why = "has no history; to record later edits, create a HistoryPolicy"
 	}
 	if e.Controller != nil {
 		gk := schema.FromAPIVersionAndKind(e.Controller.APIVersion, e.Controller.Kind).GroupKind()

@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, e *env.Env) int {
 		err = e.Written()
 	}
 	if err != nil {
-		env.Report(e.ErrOut, err)
+		env.Report(e.ErrOut, e.Explain(err))
 	}
 	return env.Code(err)
 }

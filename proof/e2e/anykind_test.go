@@ -150,7 +150,7 @@ func TestTheConvention(t *testing.T) {
 	}}
 	a.eventually("create the parent as soon as its kind is served", func() error { return a.Create(t.Context(), convoy) })
 	t.Cleanup(func() { _ = a.Delete(context.WithoutCancel(t.Context()), convoy) })
-	a.says(exit.Failed, "history convoy/east", "convoy.anykind.example.com has no history: it controls neither")
+	a.says(exit.Failed, "history convoy/east", "convoy.anykind.example.com has no history; to record later edits")
 
 	const label = "convoys.example.com/truck-revision"
 	ref := []metav1.OwnerReference{*metav1.NewControllerRef(convoy, convoy.GroupVersionKind())}

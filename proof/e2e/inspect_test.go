@@ -170,7 +170,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: cat-lover}]
 	})
 	must(t, p.Delete(t.Context(), p.controller))
 	for _, verb := range []string{"history", "diff", "undo"} {
-		p.says(exit.Failed, verb+" petset/nap", "petset.inspect.example.com has no history: it controls neither")
+		p.says(exit.Failed, verb+" petset/nap", "petset.inspect.example.com has no history; to record later edits")
 	}
 	p.says(exit.Unfinished, "status petset/nap", "petset.inspect.example.com/nap is in progress: no controller has reported on it yet")
 }

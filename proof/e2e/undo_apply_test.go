@@ -232,7 +232,7 @@ func TestUndoNamesMissingObjects(t *testing.T) {
 	number := web.Annotations["deployment.kubernetes.io/revision"]
 	a.apply(web, `{serviceAccountName: default, containers: [{name: a, image: "app:2"}]}`)
 	a.must(a.kubectl("delete", "serviceaccount/old", "configmap/settings"))
-	out := a.says(exit.OK, "undo deploy/client --dry-run --to-revision "+number,
+	out := a.says(exit.OK, "undo deploy/client --dry-run=server --to-revision "+number,
 		"needs serviceaccount/old, which does not exist: no pod of it can be created",
 		"needs configmap/settings, which does not exist: pods of it do not start")
 	if strings.Contains(out, "needs configmap/kept") || strings.Contains(out, "needs secret/absent") {

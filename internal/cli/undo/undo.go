@@ -55,9 +55,10 @@ is done. If the undo would change nothing, that is said, and the exit code is 0.
 children, one at least, have all been available for 30 seconds.
 
 The API server is asked first, by a dry run, what it would store. On a terminal that is shown, and you are asked; --yes
-answers the question. Who else writes the object and would take the undo back (Helm, Argo CD, Flux, an autoscaler, kubectl
-apply) is a warning. A revision whose name does not go with its content may not come from a controller: it is refused without
---force. Values of Secrets, and of environment variables that are called like passwords, are masked in what is shown.`,
+answers the question. A warning names who else writes the object and would take the undo back: Helm, Argo CD, Flux, an
+autoscaler, kubectl apply. Another one names each object that the restored pods need and that does not exist. A revision
+whose name does not go with its content was perhaps not made by a controller: it is refused without --force. Values of
+Secrets are masked, and values of environment variables that are called like passwords.`,
 		Example: `  # What would change?
   cairn undo ds/web --dry-run=server
 
@@ -83,7 +84,7 @@ apply) is a warning. A revision whose name does not go with its content may not 
 	cmd.Flags().StringVar(&o.dryRun, "dry-run", noDryRun,
 		`"server" has the API server say what would change, "client" computes it here; neither changes anything`)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&o.force, "force", false, "go back also to a revision that may not come from a controller")
+	cmd.Flags().BoolVar(&o.force, "force", false, "go back also to a revision that perhaps no controller made")
 	cmd.Flags().BoolVar(&o.reveal, "show-secrets", false, "do not mask secrets in what is shown")
 	wait := follow.AddWait(cmd.Flags())
 	output := env.AddOutput(cmd.Flags())
