@@ -46,6 +46,24 @@ type Env struct {
 	wire     *recording.Wire // what all managers wrote
 }
 
+// patient returns a context that ends after a time, in which a time that the machine is suspended counts as a second.
+func patient(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		second := time.NewTicker(time.Second)
+		defer second.Stop()
+		for left := most; left > 0; left -= time.Second {
+			select {
+			case <-second.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		end(context.DeadlineExceeded)
+	}()
+	return ctx, func() { end(nil) }
+}
+
 // Until calls f, at the beginning and whenever something has changed in the namespace, until it returns nil. When the
 // run is over first, the error is the last one of f.
 func (e *Env) Until(ctx context.Context, what string, f func(context.Context) error) error {

@@ -44,7 +44,7 @@ func (s *Sweep) record(ctx context.Context) (*recording.Recorder, error) {
 // settle waits until the managers ask for nothing any more, and nothing happens in the namespace. That they write
 // nothing from then on is for [check.Quiet] to say.
 func settle(ctx context.Context, e *Env) error {
-	bound, cancel := context.WithTimeout(ctx, unrest)
+	bound, cancel := patient(ctx, unrest)
 	defer cancel()
 	asked, changed := -1, e.changed()
 	// A look that comes late counts as one that does not: on a machine that has too much to do, the managers are late as

@@ -197,7 +197,7 @@ func (r *run) answered(ctx context.Context, t trial) (o *outcome, err error) {
 // once is one run. Its error is about the surroundings, never about the manager.
 func (r *run) once(ctx context.Context, t trial) (o *outcome, err error) {
 	o = &outcome{trial: t}
-	ctx, done := context.WithTimeout(ctx, cmp.Or(r.Patience, patience))
+	ctx, done := patient(ctx, cmp.Or(r.Patience, patience))
 	defer done()
 	if o.namespace, err = makeNamespace(ctx, r.client, t.String()); err != nil {
 		return o, err
