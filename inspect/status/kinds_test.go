@@ -137,10 +137,11 @@ func TestOddStatuses(t *testing.T) {
 		`{conditions: ["Evicted=True", "Requeued=True"]}`:                                                                     InProgress,
 		`{conditions: ["ProxyAvailable=True"], instances: [{name: a, replicas: 3, readyReplicas: 1}]}`:                        InProgress,
 		`{jobManagerDeploymentStatus: READY, lifecycleState: ROLLED_BACK}`:                                                    Failed,
-		`{status: ONLINE_PARTIAL}`: InProgress,
-		`{status: NO_QUORUM}`:      InProgress,
-		`{phase: InstallReady}`:    InProgress,
-		`{parents: []}`:            Unknown,
+		`{status: ONLINE_PARTIAL}`:                     InProgress,
+		`{status: NO_QUORUM}`:                          InProgress,
+		`{phase: InstallReady}`:                        InProgress,
+		`{conditions: ["ready=False", "synced=True"]}`: InProgress,
+		`{parents: []}`:                                Unknown,
 	} {
 		status := map[string]any{}
 		if err := yaml.Unmarshal([]byte(text), &status); err != nil {

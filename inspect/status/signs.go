@@ -76,7 +76,7 @@ func conditionsOf(o map[string]any) []readiness.ObjectCondition {
 // A route has one for each parent, and none of its own.
 func conditionLists(o map[string]any) [][]readiness.ObjectCondition {
 	status := statusIn(o)
-	out := [][]readiness.ObjectCondition{current(readiness.Conditions(status))}
+	out := [][]readiness.ObjectCondition{current(status)}
 	for _, field := range slices.Sorted(maps.Keys(status)) {
 		if former(field) {
 			continue
@@ -88,14 +88,16 @@ func conditionLists(o map[string]any) [][]readiness.ObjectCondition {
 	return out
 }
 
-// current drops conditions of earlier states. The operators of Percona append one for each state, with a type in lower
-// case.
-func current(all []readiness.ObjectCondition) []readiness.ObjectCondition {
-	isState := func(c readiness.ObjectCondition) bool { return c.Type != "" && c.Type == strings.ToLower(c.Type) }
-	if n := len(all); n == 0 || !isState(all[n-1]) {
+// current returns the conditions of a status without conditions of earlier states. The operators of Percona append one
+// for each state, whose type is the value of status.state.
+func current(status map[string]any) []readiness.ObjectCondition {
+	all := readiness.Conditions(status)
+	state, _ := status["state"].(string)
+	if n := len(all); n == 0 || state == "" || all[n-1].Type != state || state != strings.ToLower(state) {
 		return all
 	}
 	last := len(all) - 1
+	isState := func(c readiness.ObjectCondition) bool { return c.Type == strings.ToLower(c.Type) }
 	return append(slices.DeleteFunc(slices.Clone(all[:last]), isState), all[last])
 }
 
