@@ -13,9 +13,9 @@
 //	still, err := status.Of(ctx, i, done.Parent, time.Now())
 //
 // history.go reads the [Log] of an object, entries.go makes a [History] of it, and compare.go compares two states.
-// undo.go plans an undo, with what a user should know before (cautions.go, rivals.go), and apply.go carries it out.
-// annotate.go writes a change cause. Package object knows what an object is, package content what a revision looks
-// like.
+// undo.go plans an undo, with what a user should know before (cautions.go, rivals.go, missing.go), and apply.go carries
+// it out. annotate.go writes a change cause. Package object knows what an object is, package content what a revision
+// looks like.
 //
 // # What its caller must not do
 //
