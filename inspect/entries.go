@@ -251,20 +251,27 @@ func RolledBack(parent client.Object) *rollback.Note {
 // date sets since when each entry has its number.
 func (h *History) date(parent client.Object) {
 	for n := range h.Entries {
-		if o := h.Entries[n].stored.Object; o != nil {
-			h.Entries[n].Since = since(o)
+		e := &h.Entries[n]
+		o := e.stored.Object
+		if o == nil {
+			continue
+		}
+		e.Since = since(o)
+		if e.Current && e.Was != 0 && e.Since.Equal(o.GetCreationTimestamp().Time) {
+			e.Since = lastEdit(parent, e.stored.Target, e.Since) // the parent went back to a ReplicaSet
 		}
 	}
-	current := h.Current()
-	if current == nil || current.Was == 0 || !current.Since.Equal(current.stored.Object.GetCreationTimestamp().Time) {
-		return
-	}
-	// The parent went back to a ReplicaSet: that was its last edit.
+}
+
+// lastEdit returns when a field of target was written last, or earliest if that is not later.
+func lastEdit(parent client.Object, target *revision.Target, earliest time.Time) time.Time {
+	out := earliest
 	for _, m := range parent.GetManagedFields() {
-		if m.Time != nil && m.FieldsV1 != nil && m.Time.After(current.Since) && ownsOf(m.FieldsV1.GetRawBytes(), current.stored.Target) {
-			current.Since = m.Time.Time
+		if m.Time != nil && m.FieldsV1 != nil && m.Time.After(out) && ownsOf(m.FieldsV1.GetRawBytes(), target) {
+			out = m.Time.Time
 		}
 	}
+	return out
 }
 
 // since returns when an object got its number: when its writer changed it last. A ReplicaSet is written too often to

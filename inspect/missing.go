@@ -18,6 +18,7 @@ import (
 // missing returns a warning for each object that only the restored pods need, and that does not exist. One more names
 // the objects that the user may not read.
 func (i *Inspector) missing(ctx context.Context, u *Undo) (out []string) {
+	to := object.Capital(u.To.String())
 	var unread []string
 	for _, need := range u.needs {
 		o := &metav1.PartialObjectMetadata{}
@@ -35,14 +36,13 @@ func (i *Inspector) missing(ctx context.Context, u *Undo) (out []string) {
 		case !apierrors.IsNotFound(err):
 			unread = append(unread, name)
 		case need.Admission:
-			out = append(out, fmt.Sprintf("%s needs %s, which does not exist: no pod of it can be created.", object.Capital(u.To.String()), name))
+			out = append(out, fmt.Sprintf("%s needs %s, which does not exist: no pod of it can be created.", to, name))
 		default:
-			out = append(out, fmt.Sprintf("%s needs %s, which does not exist: pods of it do not start.", object.Capital(u.To.String()), name))
+			out = append(out, fmt.Sprintf("%s needs %s, which does not exist: pods of it do not start.", to, name))
 		}
 	}
 	if len(unread) > 0 {
-		out = append(out, fmt.Sprintf("%s needs %s: whether they exist could not be read.",
-			object.Capital(u.To.String()), strings.Join(unread, ", ")))
+		out = append(out, fmt.Sprintf("%s needs %s: whether they exist could not be read.", to, strings.Join(unread, ", ")))
 	}
 	return out
 }
